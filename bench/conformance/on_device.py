@@ -33,15 +33,9 @@ from bench.conformance.question import (
 )
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape
+from bench.timing.timed_inputs import draw_inputs, fit_inputs
 from bench.timing.workloads import answer as answer_all
-from bench.timing.workloads import (
-    build,
-    compile_attend,
-    decode_step,
-    draw_inputs,
-    fit_inputs,
-    plain_code,
-)
+from bench.timing.workloads import build, compile_attend, decode_step, plain_code
 
 MARGIN = 8
 """How much more than the processor a device may lose, for it adds up in another order."""

@@ -19,8 +19,9 @@ from bench.timing.flops import count_operations
 from bench.timing.memory import TensorBytes
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape, Rounds, Workload
+from bench.timing.timed_inputs import Inputs, draw_inputs
 from bench.timing.timer import Work
-from bench.timing.workloads import MAKERS, Inputs, draw_inputs
+from bench.timing.workloads import MAKERS
 
 PROBED = 256
 """Length at which calls are counted; up to twice as long ones are always timed."""

@@ -13,7 +13,8 @@ from bench.api.impl import Impl
 from bench.api.resolve import VariantSpec
 from bench.timing.affordable import CALL_S, ELEMENT_S, FLOP_S, PROBED, beyond, counted
 from bench.timing.shape import AttendShape, Rounds
-from bench.timing.workloads import build, draw_inputs, forward, plain_code
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import build, forward, plain_code
 
 INPUTS = 4
 """Tensors of queries, keys, values and gradients that a block draws, one state a token each."""

@@ -13,9 +13,9 @@ from bench.timing.device import open_device
 from bench.timing.reason import Reason
 from bench.timing.rounds import Progress, TimedVariant, run_rounds, warm_up
 from bench.timing.shape import AttendShape, parse_rounds, parse_shape
+from bench.timing.timed_inputs import draw_inputs
 from bench.timing.timed_variant import Entered, Setting, count, enter_all
 from bench.timing.timer import Clock, timer_for
-from bench.timing.workloads import draw_inputs
 from results.row import AA_CONTROL, REFERENCE, Row, Unmeasured
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -18,16 +18,9 @@ from bench.conformance.compare import gap
 from bench.timing.reason import Reason, attempt
 from bench.timing.rounds import TimedVariant, run_rounds, warm_up
 from bench.timing.shape import AttendShape, parse_rounds
+from bench.timing.timed_inputs import Inputs, draw_inputs, fit_inputs
 from bench.timing.timer import timer_for
-from bench.timing.workloads import (
-    Inputs,
-    answer,
-    build,
-    compile_attend,
-    draw_inputs,
-    fit_inputs,
-    make_works,
-)
+from bench.timing.workloads import answer, build, compile_attend, make_works
 
 Code = Literal["eager", "auto", "compiled"]
 """Plain torch, the best code there is (fused where a score is a dot product), `torch.compile`."""
@@ -52,6 +45,35 @@ class CodeTime:
     detail: str = ""
 
 
+class Ready(NamedTuple):
+    """A variant under one code whose workloads have been called once."""
+
+    variant: str
+    code: Code
+    timed: TimedVariant
+    first_call_s: float
+    off: float
+
+    def times(self) -> list[CodeTime]:
+        """What the rounds have found of each workload, and why some have nothing."""
+        lost = [
+            _without(self.variant, self.code, workload, why)
+            for workload, why in self.timed.lost.items()
+        ]
+        return lost + [
+            CodeTime(
+                variant=self.variant,
+                code=self.code,
+                workload=workload,
+                median_ms=median(visits.values()),
+                rounds=len(visits),
+                first_call_s=self.first_call_s,
+                off=self.off,
+            )
+            for workload, visits in self.timed.visits.items()
+        ]
+
+
 def time_codes(
     variants: Sequence[str],
     shape: AttendShape,
@@ -72,41 +94,27 @@ def time_codes(
         backend: Of `torch.compile`.
     """
     protocol, inputs = parse_rounds(rounds), draw_inputs(shape, device, dtype, 0)
-    timed: dict[tuple[str, Code], TimedVariant] = {}
-    facts: dict[tuple[str, Code], tuple[float, float]] = {}
+    ready: list[Ready] = []
     found: list[CodeTime] = []
     for name in variants:
         plain: Tensor | None = None
         for code in CODES:
-            key = (name, code)
             made = attempt(partial(_made, name, code, shape, inputs, backend))
             if isinstance(made, Reason):
                 found.append(_without(name, code, "forward", made))
                 continue
             variant, output, seconds = made
             plain = output if plain is None else plain
-            facts[key] = seconds, gap(output.float(), plain.float())
             works, lost = make_works(resolve(name), variant, inputs, protocol.asked)
             found += [_without(name, code, workload, why) for workload, why in lost.items()]
-            timed[key] = TimedVariant(f"{name} {code}", works)
-    timer = timer_for(device, protocol.clock)
-    warm_up([*timed.values()], protocol, timer)
-    run_rounds([*timed.values()], protocol, timer, seed=0)
-    for (name, code), one in timed.items():
-        first, off = facts[name, code]
-        found += [_without(name, code, workload, why) for workload, why in one.lost.items()]
-        found += [
-            CodeTime(
-                variant=name,
-                code=code,
-                workload=workload,
-                median_ms=median(visits.values()),
-                rounds=len(visits),
-                first_call_s=first,
-                off=off,
-            )
-            for workload, visits in one.visits.items()
-        ]
+            timed = TimedVariant(f"{name} {code}", works)
+            off = gap(output.float(), plain.float())
+            ready.append(Ready(name, code, timed, seconds, off))
+    timer, together = timer_for(device, protocol.clock), [one.timed for one in ready]
+    warm_up(together, protocol, timer)
+    run_rounds(together, protocol, timer, seed=0)
+    for one in ready:
+        found += one.times()
     return found
 
 

@@ -11,8 +11,9 @@ from bench.api.impl import Impl
 from bench.api.resolve import resolve
 from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape
+from bench.timing.timed_inputs import draw_inputs
 from bench.timing.timer import Clock
-from bench.timing.workloads import MAKERS, build, draw_inputs
+from bench.timing.workloads import MAKERS, build
 
 Pass = Literal["forward", "forward_backward"]
 

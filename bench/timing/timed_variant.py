@@ -21,16 +21,9 @@ from bench.timing.reason import Reason, attempt, reason_for
 from bench.timing.rounds import TimedVariant, main_reason
 from bench.timing.shape import AttendShape, Rounds
 from bench.timing.timed_dims import timed_dims
+from bench.timing.timed_inputs import Inputs, fit_inputs
 from bench.timing.timer import Work
-from bench.timing.workloads import (
-    Inputs,
-    answer,
-    build,
-    fit_inputs,
-    forward,
-    forward_backward,
-    make_works,
-)
+from bench.timing.workloads import answer, build, forward, forward_backward, make_works
 
 KEPT = "state_bytes"
 """Metric of what decoding keeps."""

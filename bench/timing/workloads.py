@@ -1,7 +1,7 @@
 """The calls that are timed: one variant beneath its heads, on random inputs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from bench.api.build import build_variant
-from bench.api.call import Attended, Dims, QueryShape, Read
+from bench.api.call import Attended, QueryShape, Read
 from bench.api.errors import Refused
 from bench.api.impl import Impl
-from bench.api.inputs import SlotInput
 from bench.api.noise import Noise
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
 from bench.api.source import Memory, Source, State
 from bench.api.variant import Variant
 from bench.timing.reason import Reason, attempt
-from bench.timing.shape import SOURCE_VOCAB, AttendShape, Workload
+from bench.timing.shape import AttendShape, Workload
 from bench.timing.timed_dims import timed_dims
+from bench.timing.timed_inputs import Inputs, fit_inputs, query_extras, with_inputs
 from bench.timing.timed_slot import build_timed_slot
 from bench.timing.timer import Work
 
@@ -28,87 +28,8 @@ T = TypeVar("T")
 
 RECOMPILED = 64
 """Shapes and modes of one variant that are compiled before it counts as an error."""
-
 DRAWS = Noise(0)
 """For mechanisms that draw even when they are scored."""
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Tensors shared by all timed variants of a block."""
-
-    query: Tensor
-    """B H L E."""
-    source: Source
-    """Keys and values `B H S E`, all of them real."""
-    next_query: Tensor
-    """B H 1 E, the query of a decode step."""
-    next_source: Source
-    """The key that arrives with it under causal self-attention."""
-    gradient: Tensor
-    """B H L E, of the loss with respect to the output."""
-    seed: int
-
-
-def draw_inputs(
-    shape: AttendShape,
-    device: torch.device,
-    dtype: torch.dtype,
-    seed: int,
-    *,
-    same_everywhere: bool = True,
-) -> Inputs:
-    """Draw N(0, 1) inputs; zeros would flatter hardware that saves power on them.
-
-    Args:
-        shape: How many.
-        device: Where they are used.
-        dtype: Their format.
-        seed: Of the draw.
-        same_everywhere: Whether every device gets the same numbers, which are then drawn on the
-            processor; a billion of them take it longer than the attention that is asked.
-    """
-    home = torch.device("cpu") if same_everywhere else device
-    generator = torch.Generator(home).manual_seed(seed)
-    drawn = torch.float32 if same_everywhere else dtype
-
-    def normal(length: int) -> Tensor:
-        rows, heads, width = shape.drawn
-        size = (rows, heads, length, width)
-        return torch.randn(size, generator=generator, device=home, dtype=drawn).to(device, dtype)
-
-    def source(length: int) -> Source:
-        size = (shape.batch, length)
-        ids = torch.randint(SOURCE_VOCAB, size, generator=generator, device=home)
-        return Source(key=normal(length), value=normal(length), tokens=ids.to(device))
-
-    queries, keys = shape.queries, shape.length
-    return Inputs(normal(queries), source(keys), normal(1), source(1), normal(queries), seed)
-
-
-def fit_inputs(inputs: Inputs, dims: Dims) -> Inputs:
-    """The same tensors for a variant of other sizes: fewer key heads, other widths."""
-    query, key = (dims.heads, dims.query_width), (dims.kv_heads, dims.key_width)
-    value = (dims.num_value_heads, dims.value_width)
-    found = (inputs.query, inputs.source.key, inputs.source.value)
-    if [(x.shape[1], x.shape[3]) for x in found] == [query, key, value]:
-        return inputs
-
-    def fitted(x: Tensor, size: tuple[int, int]) -> Tensor:
-        heads, width = size
-        return _first(x[:, :heads], width).contiguous()
-
-    def source(given: Source) -> Source:
-        return replace(given, key=fitted(given.key, key), value=fitted(given.value, value))
-
-    return replace(
-        inputs,
-        query=fitted(inputs.query, query),
-        source=source(inputs.source),
-        next_query=fitted(inputs.next_query, query),
-        next_source=source(inputs.next_source),
-        gradient=fitted(inputs.gradient, (dims.heads, dims.value_width)),
-    )
 
 
 def plain_code(impl: Impl) -> Impl:
@@ -166,7 +87,7 @@ def answer(
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
     source = with_inputs(variant, source)
-    extras = _extras(variant, query)
+    extras = query_extras(variant, query)
     options = {"want_weights": want_weights, "extras": extras, "noise": DRAWS, **call}
     if variant.dims.regime in ("cross", "pool"):
         memory = variant.receive(source)
@@ -174,36 +95,6 @@ def answer(
         return variant.attend(query, memory, state, **options)  # type: ignore[arg-type]
     state = variant.start(None, like)
     return variant.attend(query, None, state, new=source, **options)  # type: ignore[arg-type]
-
-
-def with_inputs(variant: Variant, source: Source) -> Source:
-    """The source with numbers beside its keys, where the variant wants some and there are none.
-
-    Keys stand for them: they are N(0, 1), too, and drawing would be part of what is timed.
-    """
-    if not variant.key_inputs or source.extras:
-        return source
-    found = {name: _stand_in(source.key, one) for name, one in variant.key_inputs.items()}
-    return replace(source, extras=found)
-
-
-def _extras(variant: Variant, query: Tensor) -> dict[str, Tensor]:
-    """The first head's queries stand for the words that come with them, queries for inputs."""
-    found = {
-        name: _stand_in(query, one).transpose(1, 2) for name, one in variant.query_inputs.items()
-    }
-    return {"word": query[:, 0], **found}
-
-
-def _stand_in(x: Tensor, wanted: SlotInput) -> Tensor:
-    """Numbers of the heads that an input has."""
-    return _first(x[:, : wanted.num_heads(x.shape[1])], wanted.width)
-
-
-def _first(x: Tensor, width: int) -> Tensor:
-    """The first numbers of every vector, repeated where it has fewer."""
-    times = -(-width // x.shape[-1])
-    return x.repeat(1, 1, 1, times)[..., :width] if times > 1 else x[..., :width]
 
 
 def forward(variant: Variant, inputs: Inputs) -> Work:
@@ -272,7 +163,7 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
     state = without_gradients(lambda: _filled(variant, inputs))()
     room = None if state.cache is None else state.cache.room
     end = 0 if room is None else room.taken
-    new, extras = with_inputs(variant, inputs.next_source), _extras(variant, query)
+    new, extras = with_inputs(variant, inputs.next_source), query_extras(variant, query)
 
     def step() -> Attended:
         if room is not None:
@@ -292,7 +183,7 @@ def _filled(variant: Variant, inputs: Inputs) -> State:
     first, last = (_keys(inputs.source, one) for one in (slice(before), slice(before, None)))
     state = answer(variant, inputs.query[:, :, :before], first).state
     query, new = inputs.query[:, :, before:], with_inputs(variant, last)
-    extras = _extras(variant, query)
+    extras = query_extras(variant, query)
     return variant.attend(
         query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
     ).state
@@ -308,7 +199,7 @@ def _cross_step(variant: Variant, query: Tensor, memory: Memory) -> Work:
     rows, heads, _, width = query.shape
     like = QueryShape(rows, heads, width, query.dtype, query.device)
     state = without_gradients(lambda: variant.start(memory, like))()
-    extras = _extras(variant, query)
+    extras = query_extras(variant, query)
     return without_gradients(
         lambda: variant.attend(query, memory, state, noise=DRAWS, want_weights=False, extras=extras)
     )

@@ -10,7 +10,8 @@ from bench.api.call import REGIMES
 from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.timing.shape import WORKLOADS, AttendShape
-from bench.timing.workloads import MAKERS, build, draw_inputs
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import MAKERS, build
 
 LENGTH = 9
 

@@ -24,7 +24,8 @@ from bench.api.loading import load_package
 from bench.api.resolve import resolve
 from bench.timing.memory import peak_bytes
 from bench.timing.shape import AttendShape
-from bench.timing.workloads import build, draw_inputs, forward, forward_backward
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import build, forward, forward_backward
 from results.statistics import log_ratio_interval
 from variants.scores.tanh_sum import tanh_sum
 

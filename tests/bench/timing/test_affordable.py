@@ -6,7 +6,8 @@ import torch
 from bench.api.resolve import resolve
 from bench.timing.affordable import PROBED, counted, too_large
 from bench.timing.shape import WORKLOADS, AttendShape, parse_rounds
-from bench.timing.workloads import MAKERS, build, draw_inputs
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import MAKERS, build
 
 CPU = torch.device("cpu")
 LONG = 8 * PROBED

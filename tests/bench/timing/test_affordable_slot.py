@@ -10,7 +10,8 @@ from bench.timing.affordable_slot import INPUTS, expected, too_large_slot
 from bench.timing.asked_shapes import SERVED
 from bench.timing.shape import AttendShape, parse_rounds
 from bench.timing.slot_block import measure_slots
-from bench.timing.workloads import build, draw_inputs, forward
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import build, forward
 
 SHAPE = AttendShape(batch=1, heads=2, length=2048, width=8, place="slot")
 TIGHT = "rounds[count=1,visit_ms=0.1,samples=1,budget_ms=0.2,least=1,most_mb=20,workloads=forward]"

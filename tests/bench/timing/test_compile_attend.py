@@ -13,8 +13,9 @@ from bench.running.request import Request
 from bench.timing import workloads
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.shape import parse_rounds
+from bench.timing.timed_inputs import draw_inputs
 from bench.timing.timed_variant import HIDDEN, Setting, count, enter_all
-from bench.timing.workloads import draw_inputs, plain_code
+from bench.timing.workloads import plain_code
 
 ASKED = "slot,B=1,L=12,H=2,E=4"
 (SHAPE,) = asked_shapes([ASKED])
@@ -27,7 +28,8 @@ from bench.api.resolve import resolve
 from bench.conformance import RunsOn, certify_on
 from bench.timing import workloads
 from bench.timing.asked_shapes import asked_shapes
-from bench.timing.workloads import build, draw_inputs, forward, forward_backward
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import build, forward, forward_backward
 
 variants.load_all()
 graphs, compiler = [], torch.compile

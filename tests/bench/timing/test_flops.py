@@ -4,7 +4,8 @@ import torch
 from bench.api.resolve import resolve
 from bench.timing.flops import analytic_flops, count_operations
 from bench.timing.shape import AttendShape
-from bench.timing.workloads import answer, build, draw_inputs, forward
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import answer, build, forward
 
 CROSS = AttendShape(batch=2, heads=3, length=11, width=8, regime="cross")
 

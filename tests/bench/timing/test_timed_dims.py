@@ -7,8 +7,9 @@ from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.timing.shape import AttendShape, parse_rounds
 from bench.timing.timed_dims import timed_dims
+from bench.timing.timed_inputs import draw_inputs, fit_inputs
 from bench.timing.timed_variant import Setting, _code
-from bench.timing.workloads import MAKERS, build, draw_inputs, fit_inputs, forward
+from bench.timing.workloads import MAKERS, build, forward
 from tests.bench.timing.test_block import cell
 
 SHAPE = AttendShape(batch=2, heads=4, length=7, width=3)

@@ -10,7 +10,8 @@ from bench.timing.asked_shapes import asked_shapes
 from bench.timing.block import measure_block
 from bench.timing.shape import WORKLOADS, AttendShape, parse_shape
 from bench.timing.slot_block import measure_slots
-from bench.timing.workloads import MAKERS, answer, build, draw_inputs
+from bench.timing.timed_inputs import draw_inputs
+from bench.timing.workloads import MAKERS, answer, build
 
 SHAPE = AttendShape(batch=2, heads=2, length=6, width=4, place="slot")
 FLOAT = 4

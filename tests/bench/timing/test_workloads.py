@@ -6,16 +6,15 @@ import torch
 from bench.api.resolve import resolve
 from bench.api.source import Source
 from bench.timing.shape import WORKLOADS, AttendShape
+from bench.timing.timed_inputs import draw_inputs, with_inputs
 from bench.timing.workloads import (
     answer,
     build,
     decode_step,
-    draw_inputs,
     forward,
     forward_backward,
     forward_weights,
     make_works,
-    with_inputs,
 )
 
 CPU = torch.device("cpu")
