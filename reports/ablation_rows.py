@@ -8,7 +8,7 @@ import pandas as pd
 from reports.ranked_table.cells import NOTHING
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import bounds, range_of, seen
-from results.statistics import holm, paired_difference
+from results.statistics import Interval, PairedDifference, holm, paired_difference
 
 
 def ablation_table(found: Iterable[Comparison]) -> pd.DataFrame:
@@ -33,50 +33,48 @@ def ablation_table(found: Iterable[Comparison]) -> pd.DataFrame:
 def _ablation_lines(
     comparison: Comparison, base: str, changes: Mapping[str, Mapping[str, str]]
 ) -> list[dict[str, object]]:
-    found, means = comparison.scores, comparison.means
-    differences = {}
-    for name in changes:
-        seeds = sorted(found.get(name, {}).keys() & found.get(base, {}).keys())
-        left = [found[name][seed] for seed in seeds] if seeds else []
-        right = [found[base][seed] for seed in seeds] if seeds else []
-        differences[name] = paired_difference(left, right)
+    """The base, then what was changed in it, axis by axis."""
+    differences = {name: _difference(comparison, name, base) for name in changes}
     adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
-    first = {"axis": "(base)", "value": "", "p_adjusted": math.nan}
+    unchanged = {"axis": "(base)", "value": ""}
+    lines = [_line(comparison, base, base, unchanged, math.nan, NOTHING)]
+    for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
+        lines.append(_line(comparison, base, name, change, adjusted[name], differences[name]))
+    return lines
+
+
+def _difference(comparison: Comparison, name: str, base: str) -> PairedDifference:
+    """Score minus that of the base on common seeds."""
+    mine, theirs = comparison.scores.get(name, {}), comparison.scores.get(base, {})
+    seeds = sorted(mine.keys() & theirs.keys())
+    return paired_difference([mine[seed] for seed in seeds], [theirs[seed] for seed in seeds])
+
+
+def _line(
+    comparison: Comparison,
+    base: str,
+    variant: str,
+    change: Mapping[str, str],
+    p_adjusted: float,
+    difference: Interval,
+) -> dict[str, object]:
+    """A line of the table: the base itself, or one change of it."""
     metric = comparison.ranked_by
-    common = {
+    apart = [] if variant == base else comparison.differences(variant, base)
+    return {
         "comparison": comparison.key,
         "task": comparison.title,
         "base": base,
         "unit": metric.unit,
         **range_of(metric),
+        "axis": change["axis"],
+        "value": change["value"],
+        "p_adjusted": p_adjusted,
+        **seen("score", comparison.scores.get(variant, {}).values()),
+        **seen("difference", apart),
+        "variant": variant,
+        **bounds("score", comparison.means.get(variant, NOTHING)),
+        **bounds("difference", difference),
+        "without_spread": difference.without_spread,
+        "red": variant in comparison.red,
     }
-    lines: list[dict[str, object]] = [
-        {
-            **common,
-            **first,
-            **seen("score", found.get(base, {}).values()),
-            **seen("difference", ()),
-            "variant": base,
-            **bounds("score", means.get(base, NOTHING)),
-            **bounds("difference", NOTHING),
-            "without_spread": False,
-            "red": base in comparison.red,
-        }
-    ]
-    for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
-        lines.append(
-            {
-                **common,
-                **seen("score", found.get(name, {}).values()),
-                **seen("difference", comparison.differences(name, base)),
-                "axis": change["axis"],
-                "value": change["value"],
-                "p_adjusted": adjusted[name],
-                "variant": name,
-                **bounds("score", means.get(name, NOTHING)),
-                **bounds("difference", differences[name]),
-                "without_spread": differences[name].without_spread,
-                "red": name in comparison.red,
-            }
-        )
-    return lines

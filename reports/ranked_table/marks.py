@@ -1,6 +1,6 @@
 """Short labels beside the name of a variant, and what they mean."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from bench.api.headline import is_made
 from reports.catalog import Certificates, certificate_of
@@ -89,6 +89,15 @@ def _marks(
     comparison: Comparison, variant: str, certificates: Certificates
 ) -> list[tuple[str, str]]:
     """Texts beside a name, each with its key in `MARKS`."""
+    return [
+        *((text, text) for text in _of_the_variant(comparison, variant, certificates)),
+        *_of_its_seeds(comparison, variant),
+        *_of_its_tests(comparison, variant),
+    ]
+
+
+def _of_the_variant(comparison: Comparison, variant: str, certificates: Certificates) -> list[str]:
+    """What it is, and how its cells differ from those of the baseline."""
     catalog, base = comparison.catalog, comparison.catalog.baseline
     unknown = bool(certificates) and certificate_of(certificates, variant) is None
     flags = {
@@ -106,11 +115,15 @@ def _marks(
     }
     if flags["decoder differs"] or flags["search differs"]:
         flags["other backbone"] = False
-    found = [(text, text) for text, holds in flags.items() if holds]
-    scored, most = len(comparison.scores.get(variant, ())), comparison.most_seeds
-    asked = comparison.asked_seeds(variant)
+    return [text for text, holds in flags.items() if holds]
+
+
+def _of_its_seeds(comparison: Comparison, variant: str) -> Iterator[tuple[str, str]]:
+    """Seeds that have no score, and seeds that are not above uniform attention."""
+    catalog = comparison.catalog
+    scored, asked = len(comparison.scores.get(variant, ())), comparison.asked_seeds(variant)
     if 0 < scored < asked:
-        found.append((f"{scored} of {asked} seeds", "fewer seeds"))
+        yield f"{scored} of {asked} seeds", "fewer seeds"
     lost, seeds = comparison.lost_seeds(variant)
     if lost > 0 and not catalog.flag(variant, "control"):
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
@@ -119,12 +132,17 @@ def _marks(
         where = every if never else f"in {lost} of {seeds} seeds"
         beyond = " beyond training" if is_about_longer_inputs(comparison) else ""
         kind = ("never above" if never else "not above") + (" beyond" if beyond else "")
-        found.append((f"not above {uniform_baseline}{beyond} {where}", kind))
+        yield f"not above {uniform_baseline}{beyond} {where}", kind
+
+
+def _of_its_tests(comparison: Comparison, variant: str) -> Iterator[tuple[str, str]]:
+    """What the tests say that its rank does not."""
+    catalog = comparison.catalog
     told = against_ranks(comparison, variant)
     if told:
         base_label = catalog.label(comparison.baseline or "")
-        found.append((f"{told} than {base_label} by the planned test", "planned test"))
-    line = comparison.compared.get(variant) if catalog.ranks and most > 1 else None
+        yield f"{told} than {base_label} by the planned test", "planned test"
+    ranks = catalog.ranks and comparison.most_seeds > 1
+    line = comparison.compared.get(variant) if ranks else None
     if line is not None and line.rank > 1 and not line.differs_from_best:
-        found.append(("n.s. against the best", "n.s. against the best"))
-    return found
+        yield "n.s. against the best", "n.s. against the best"

@@ -52,42 +52,15 @@ def ranked_lines(
 
 def _comparison_lines(
     comparison: Comparison, costs: Costs, certificates: Certificates
-) -> list[dict[str, object]]:
-    means, ranked, base = comparison.means, comparison.compared, comparison.catalog.baseline
-    ranks = comparison.catalog.ranks and comparison.most_seeds > 1
-    lines: list[dict[str, Any]] = []
-    for variant in comparison.variants:
-        line = ranked.get(variant)
-        difference = line.difference if line else None
-        against = planned(comparison, variant, comparison.baseline)
-        lines.append(
-            {
-                "comparison": comparison.key,
-                "task": comparison.title,
-                "rank": float(line.rank) if line and ranks else math.nan,
-                "variant": comparison.catalog.label(variant),
-                "selector": variant,
-                "marks": ", ".join(marks(comparison, variant, certificates)),
-                "metric": comparison.metric,
-                "unit": comparison.ranked_by.unit,
-                **range_of(comparison.ranked_by),
-                "differs_from_best": line.differs_from_best if line and ranks else None,
-                **bounds("score", means.get(variant, NOTHING)),
-                **seen("score", comparison.scores.get(variant, {}).values()),
-                "seeds": (comparison.plain or comparison).means.get(variant, NOTHING).count,
-                **bounds("difference", difference or NOTHING),
-                **seen("difference", comparison.differences(variant, comparison.baseline)),
-                "p_adjusted": against.p_adjusted if against else math.nan,
-                "verdict": planned_text(comparison, variant, comparison.baseline),
-                "verdict_uniform": planned_text(comparison, variant, comparison.uniform_baseline),
-                "effect_size": difference.effect_size if difference else math.nan,
-                **_costs(comparison, variant, costs, base),
-            }
-        )
+) -> list[dict[str, Any]]:
+    """The lines of a comparison, in their order."""
+    lines = [_line(comparison, variant, costs, certificates) for variant in comparison.variants]
     side = 1.0 if comparison.better == "lower" else -1.0
     # those that never reached a threshold are in the order of the whole test
     plain = (comparison.plain or comparison).compared
-    places = {name: place for place, name in enumerate(dict.fromkeys([*ranked, *plain]))}
+    places = {
+        name: place for place, name in enumerate(dict.fromkeys([*comparison.compared, *plain]))
+    }
 
     def order(line: dict[str, Any]) -> tuple[bool, bool, float, int]:
         unranked, unknown = math.isnan(line["rank"]), math.isnan(line["score"])
@@ -96,6 +69,38 @@ def _comparison_lines(
         return unranked, unknown, side * line["score"] if known else 0.0, place
 
     return sorted(lines, key=order)
+
+
+def _line(
+    comparison: Comparison, variant: str, costs: Costs, certificates: Certificates
+) -> dict[str, Any]:
+    """What is known of one variant."""
+    catalog, line = comparison.catalog, comparison.compared.get(variant)
+    ranks = catalog.ranks and comparison.most_seeds > 1
+    difference = line.difference if line else None
+    against = planned(comparison, variant, comparison.baseline)
+    return {
+        "comparison": comparison.key,
+        "task": comparison.title,
+        "rank": float(line.rank) if line and ranks else math.nan,
+        "variant": catalog.label(variant),
+        "selector": variant,
+        "marks": ", ".join(marks(comparison, variant, certificates)),
+        "metric": comparison.metric,
+        "unit": comparison.ranked_by.unit,
+        **range_of(comparison.ranked_by),
+        "differs_from_best": line.differs_from_best if line and ranks else None,
+        **bounds("score", comparison.means.get(variant, NOTHING)),
+        **seen("score", comparison.scores.get(variant, {}).values()),
+        "seeds": (comparison.plain or comparison).means.get(variant, NOTHING).count,
+        **bounds("difference", difference or NOTHING),
+        **seen("difference", comparison.differences(variant, comparison.baseline)),
+        "p_adjusted": against.p_adjusted if against else math.nan,
+        "verdict": planned_text(comparison, variant, comparison.baseline),
+        "verdict_uniform": planned_text(comparison, variant, comparison.uniform_baseline),
+        "effect_size": difference.effect_size if difference else math.nan,
+        **_costs(comparison, variant, costs, catalog.baseline),
+    }
 
 
 def _costs(comparison: Comparison, variant: str, costs: Costs, base: str) -> dict[str, float | int]:
