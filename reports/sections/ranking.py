@@ -16,7 +16,8 @@ from reports.sections.data_sources import caveats, mixed_data
 from reports.sections.input_ablation import ablated_tables
 from reports.sections.metric_tables import NOT_RANKED, measures, other_metrics, parts
 from reports.sections.mixed_environments import mixed_environments, places_of
-from reports.sections.ranking_columns import RANKED_COLUMNS, RankedLine, head_of
+from reports.sections.ranking_cells import RankedLine
+from reports.sections.ranking_columns import RANKED_COLUMNS, head_of
 from reports.sections.reference_scores import beside_the_ranking
 from reports.sections.uses_of_attention import families, family_key, family_title, members
 

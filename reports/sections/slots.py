@@ -2,16 +2,29 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from bench.api.selector import parse
 from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
-from reports.catalog import red_reasons
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import counted, plain, with_interval
 from reports.prose import join
-from reports.speed_rows import TIMED_TOGETHER, USUAL_CODE, line_of
+from reports.sections.timed_slots import (
+    DECODE,
+    HEADS,
+    PEAK,
+    PREFILL,
+    STATE,
+    STEP,
+    Line,
+    Slots,
+    batch_of,
+    longest_place,
+    places_by_length,
+    timed_slots,
+)
+from reports.speed_rows import USUAL_CODE, line_of
 
 HOW_TO_READ = (
     "One attention layer with its projections, without the feed-forward network around it. Prefill "
@@ -24,12 +37,6 @@ HOW_TO_READ = (
     "does not. Peak is the memory of tensors while the prompt is read. Heads are those that were "
     "timed: query heads; key heads × width of a key + width of a value."
 )
-PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
-PEAK = "forward_peak_memory_bytes"
-STEP = "decode_step_time_ms"
-HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
-SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
-"""Metrics of slots that no other table shows."""
 MOST_NAMED = 3
 """Variants that the sentence names."""
 
@@ -46,44 +53,11 @@ COLUMNS = (
     Column(title="Heads", help="Query heads; key heads x width of a key + width of a value."),
 )
 
-Line = Mapping[str, Any]
-"""A line of `speed_summary`."""
-
-
-class Slots(NamedTuple):
-    """Lines of slots by place, variant and metric.
-
-    A place has the settings of `TIMED_TOGETHER`, and the length.
-    """
-
-    lines: Mapping[tuple[Any, ...], Mapping[str, Mapping[str, Line]]]
-
-    def state(self, place: tuple[Any, ...], variant: str) -> float:
-        """Bytes that one row keeps; NaN where that is not known."""
-        line = self.lines.get(place, {}).get(variant, {}).get(STATE)
-        return math.nan if line is None else float(line["median"])
-
-    def grows(self, place: tuple[Any, ...], variant: str) -> float:
-        """Bytes that a further token adds, from the next shorter or else the next longer length."""
-        *where, length = place
-        lengths = sorted(
-            one[-1]
-            for one in self.lines
-            if list(one[:-1]) == where and math.isfinite(self.state(one, variant))
-        )
-        others = [one for one in lengths if one < length][-1:] or [
-            one for one in lengths if one > length
-        ][:1]
-        if not others:
-            return math.nan
-        other = (*where, others[0])
-        return (self.state(place, variant) - self.state(other, variant)) / (length - others[0])
-
 
 def slots_section(folder: RunFolder) -> Section | None:
     """One table for each format, shape and length; None where no slot was timed."""
-    slots = _slots(folder)
-    order = sorted(slots.lines, key=lambda place: (*place[1:5], _batch(place[0]), *place))
+    slots = timed_slots(folder)
+    order = sorted(slots.lines, key=lambda place: (*place[1:5], batch_of(place[0]), *place))
     if not order:
         return None
     tables = [_table(folder, f"slots-table-{n}", one, slots) for n, one in enumerate(order, 1)]
@@ -93,8 +67,8 @@ def slots_section(folder: RunFolder) -> Section | None:
 
 def longest_slot_section(folder: RunFolder) -> Section | None:
     """The table of the longest cache, where nothing was trained and times are the result."""
-    slots = _slots(folder) if not folder.comparisons else Slots({})
-    place = _longest(slots)
+    slots = timed_slots(folder) if not folder.comparisons else Slots({})
+    place = longest_place(slots)
     if place is None:
         return None
     table = _table(folder, "longest-slot", place, slots)
@@ -111,7 +85,7 @@ def _over_lengths(
     folder: RunFolder, longest: tuple[Any, ...], slots: Slots
 ) -> tuple[TableBlock, ...]:
     """Decoding of every variant with caches of several lengths; nothing where there is one."""
-    shown = _places_by_length(longest, slots)
+    shown = places_by_length(longest, slots)
     if len(shown) < 2:
         return ()
     label, base = folder.catalog.label, folder.catalog.baseline
@@ -141,24 +115,13 @@ def _over_lengths(
     return (table,)
 
 
-def _places_by_length(longest: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:
-    """Places with the settings of the one with the longest cache; of each length the fullest."""
-
-    def settings(place: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (_batch(place[0]), *place[1:5])
-
-    alike = [place for place in slots.lines if settings(place) == settings(longest)]
-    alike.sort(key=lambda place: (place[-1], len(slots.lines[place])))
-    return {place[-1]: place for place in alike}
-
-
 def slots_sentence(folder: RunFolder) -> str:
     """Who decodes faster than the baseline with the longest cache, beyond the A/A noise.
 
     Verdicts are those on the time of a step. Empty where nothing was timed, or nothing is ranked.
     """
-    slots = _slots(folder)
-    place = _longest(slots)
+    slots = timed_slots(folder)
+    place = longest_place(slots)
     if place is None or not folder.catalog.ranks:
         return ""
     known, lines = folder.catalog, slots.lines[place]
@@ -166,7 +129,7 @@ def slots_sentence(folder: RunFolder) -> str:
     others = [name for name in steps if name != known.baseline]
     faster = [name for name in others if steps[name]["verdict"] == "FAST"]
     slower = [name for name in others if steps[name]["verdict"] == "SLOW"]
-    rows = counted(_batch(place[0]), "row")
+    rows = counted(batch_of(place[0]), "row")
     length = f"{place[-1]:,.0f} keys in the cache of one layer ({rows}, {place[2]} on {place[3]})"
     rest = len(others) - len(faster) - len(slower)
     told = (
@@ -184,39 +147,6 @@ def slots_sentence(folder: RunFolder) -> str:
     return f"{told} Fastest: {join(named)}."
 
 
-def _longest(slots: Slots) -> tuple[Any, ...] | None:
-    """The place with the longest cache; of several the one with most variants."""
-    lines = slots.lines
-    return max(lines, key=lambda place: (place[-1], len(lines[place])), default=None)
-
-
-def _slots(folder: RunFolder) -> Slots:
-    """What was timed of slots, without variants whose certificate is red."""
-    speed = folder.speed.dropna(subset="length")
-    of_slots = speed[speed["shape"].map(is_slot)] if len(speed) else speed
-    red = of_slots["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
-    found: dict[tuple[Any, ...], dict[str, dict[str, Line]]] = {}
-    for line in of_slots[~red.astype(bool)].to_dict("records"):
-        place = tuple(line[name] for name in (*TIMED_TOGETHER, "length"))
-        mine = found.setdefault(place, {}).setdefault(str(line["variant"]), {})
-        mine[str(line["metric"])] = {str(key): value for key, value in line.items()}
-    return Slots(found)
-
-
-def is_slot(shape: str) -> bool:
-    """Whether a shape has its heads with it.
-
-    >>> is_slot("attend[batch=1,place=slot]"), is_slot("attend[batch=1]")
-    (True, False)
-    """
-    chosen = parse(shape).options.get("place", ())
-    return isinstance(chosen, tuple) and [one.name for one in chosen] == ["slot"]
-
-
-def _batch(shape: str) -> int:
-    return int(str(parse(shape).options.get("batch", 2)))
-
-
 def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) -> TableBlock:
     shape, slot, dtype, device, impl, protocol, length = place
     options = parse(shape).options
@@ -225,7 +155,7 @@ def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) ->
     code = "" if codes == {USUAL_CODE} else f", impl={impl}"
     alike = [one for one in slots.lines if (*one[:5], one[-1]) == (*place[:5], length)]
     how = f", {protocol}" if len(alike) > 1 else ""
-    rows = counted(_batch(shape), "row")
+    rows = counted(batch_of(shape), "row")
     where = "" if slot == "causal" else f", {slot} slot"
     base = folder.catalog.baseline
     variants = slots.lines[place]

@@ -14,7 +14,7 @@ from reports.figures import Legend
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import between, plain, scaled, with_interval
-from reports.sections.slots import SHOWN, is_slot
+from reports.sections.timed_slots import SHOWN, is_slot
 from reports.speed_rows import ONE_LINE, TIMED_TOGETHER, line_of, place_text
 from results.row import Unmeasured
 

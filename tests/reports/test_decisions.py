@@ -23,7 +23,8 @@ from reports.ranked_table.verdicts import (
     verdict_text,
 )
 from reports.render import render
-from reports.sections.decisions import _detectable, decisions_section, left_out
+from reports.sections.decisions import decisions_section, left_out
+from reports.sections.decisions_table import _detectable
 from reports.sections.findings import _task
 from reports.sections.uses_of_attention import verdict
 from results.row import Row

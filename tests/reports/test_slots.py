@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from reports.catalog import Catalog
-from reports.sections.slots import PEAK, longest_slot_section, slots_section, slots_sentence
+from reports.sections.slots import longest_slot_section, slots_section, slots_sentence
+from reports.sections.timed_slots import PEAK
 
 NO_VALUE = "\N{EM DASH}"
 

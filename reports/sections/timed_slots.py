@@ -1,0 +1,95 @@
+"""What was timed of slots with their heads, by place, variant and metric."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bench.api.selector import parse
+from reports.catalog import red_reasons
+from reports.folder import RunFolder
+from reports.speed_rows import TIMED_TOGETHER
+
+PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
+PEAK = "forward_peak_memory_bytes"
+STEP = "decode_step_time_ms"
+HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
+SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
+"""Metrics of slots that no other table shows."""
+
+Line = Mapping[str, Any]
+"""A line of `speed_summary`."""
+
+
+class Slots(NamedTuple):
+    """Lines of slots by place, variant and metric.
+
+    A place has the settings of `TIMED_TOGETHER`, and the length.
+    """
+
+    lines: Mapping[tuple[Any, ...], Mapping[str, Mapping[str, Line]]]
+
+    def state(self, place: tuple[Any, ...], variant: str) -> float:
+        """Bytes that one row keeps; NaN where that is not known."""
+        line = self.lines.get(place, {}).get(variant, {}).get(STATE)
+        return math.nan if line is None else float(line["median"])
+
+    def grows(self, place: tuple[Any, ...], variant: str) -> float:
+        """Bytes that a further token adds, from the next shorter or else the next longer length."""
+        *where, length = place
+        lengths = sorted(
+            one[-1]
+            for one in self.lines
+            if list(one[:-1]) == where and math.isfinite(self.state(one, variant))
+        )
+        others = [one for one in lengths if one < length][-1:] or [
+            one for one in lengths if one > length
+        ][:1]
+        if not others:
+            return math.nan
+        other = (*where, others[0])
+        return (self.state(place, variant) - self.state(other, variant)) / (length - others[0])
+
+
+def timed_slots(folder: RunFolder) -> Slots:
+    """What was timed of slots, without variants whose certificate is red."""
+    speed = folder.speed.dropna(subset="length")
+    of_slots = speed[speed["shape"].map(is_slot)] if len(speed) else speed
+    red = of_slots["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
+    found: dict[tuple[Any, ...], dict[str, dict[str, Line]]] = {}
+    for line in of_slots[~red.astype(bool)].to_dict("records"):
+        place = tuple(line[name] for name in (*TIMED_TOGETHER, "length"))
+        mine = found.setdefault(place, {}).setdefault(str(line["variant"]), {})
+        mine[str(line["metric"])] = {str(key): value for key, value in line.items()}
+    return Slots(found)
+
+
+def longest_place(slots: Slots) -> tuple[Any, ...] | None:
+    """The place with the longest cache; of several the one with most variants."""
+    lines = slots.lines
+    return max(lines, key=lambda place: (place[-1], len(lines[place])), default=None)
+
+
+def places_by_length(longest: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:
+    """Places with the settings of the one with the longest cache; of each length the fullest."""
+
+    def settings(place: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (batch_of(place[0]), *place[1:5])
+
+    alike = [place for place in slots.lines if settings(place) == settings(longest)]
+    alike.sort(key=lambda place: (place[-1], len(slots.lines[place])))
+    return {place[-1]: place for place in alike}
+
+
+def is_slot(shape: str) -> bool:
+    """Whether a shape has its heads with it.
+
+    >>> is_slot("attend[batch=1,place=slot]"), is_slot("attend[batch=1]")
+    (True, False)
+    """
+    chosen = parse(shape).options.get("place", ())
+    return isinstance(chosen, tuple) and [one.name for one in chosen] == ["slot"]
+
+
+def batch_of(shape: str) -> int:
+    """Rows that a shape reads at once."""
+    return int(str(parse(shape).options.get("batch", 2)))
