@@ -15,7 +15,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from bench.api.answer import Answer, Sample
-from bench.api.batch import Batch, Sizes, Text
+from bench.api.batch import Batch, Sizes
 from bench.api.calibration import Setting
 from bench.api.comparison import Entry, entries
 from bench.api.config import Config, IntRange
@@ -39,7 +39,7 @@ from tasks.metrics.attention_scores import (
     selection_scores,
 )
 from tasks.metrics.delays import delay_scores
-from tasks.translation.string_rules import BOS, EOS, FIRST, KINDS, PAD, Rule, rule_alignment
+from tasks.translation.string_rules import BOS, EOS, FIRST, KINDS, PAD, Rule, rewrite
 
 COPIERS = (
     "additive",
@@ -220,7 +220,7 @@ class Transduction(Task):
             else:
                 chosen = torch.randint(config.pairs, (batch_size,), generator=generator)
                 symbols, lengths = self.pool[0][chosen], self.pool[1][chosen]
-            yield self._batch(symbols[:, : int(lengths.max())], lengths)
+            yield self._rewritten(symbols[:, : int(lengths.max())], lengths)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
         """Validation as in training, then lengths beyond if they rank; test one batch a length."""
@@ -236,7 +236,7 @@ class Transduction(Task):
         ranked = self.test_lengths() if self.headline else []
         beyond = [length for length in ranked if length > config.max_length]
         return [
-            self._batch(symbols, lengths),
+            self._rewritten(symbols, lengths),
             *(self._of_length(rows, length, generator) for length in beyond),
         ]
 
@@ -316,32 +316,7 @@ class Transduction(Task):
         symbols = torch.randint(
             FIRST, FIRST + self.config.vocab, (rows, length), generator=generator
         )
-        return self._batch(symbols, torch.full((rows,), length))
+        return self._rewritten(symbols, torch.full((rows,), length))
 
-    def _batch(self, symbols: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Batch:
-        """Apply the rule; source and target both end in EOS, which align with each other."""
-        rows, width = symbols.shape
-        source = torch.zeros(rows, width + 1, dtype=torch.int64)
-        source[:, :width] = torch.where(torch.arange(width) < lengths[:, None], symbols, PAD)
-        source[torch.arange(rows), lengths] = EOS
-        place, target_lengths = rule_alignment(self.config.rule, symbols, lengths)
-        steps = torch.arange(int(target_lengths.max()) + 1)
-        mask = steps <= target_lengths[:, None]
-        ends = steps == target_lengths[:, None]
-        place = torch.where(ends, lengths[:, None], place[:, : len(steps)].clamp(max=width))
-        words = source.gather(1, place)
-        if self.config.rule not in ("copy", "reverse"):
-            words = self.table[words]
-        targets = torch.where(ends, EOS, torch.where(mask, words, PAD))
-        inputs = torch.cat((torch.full((rows, 1), BOS), targets[:, :-1]), 1)
-        gold = torch.nn.functional.one_hot(place, width + 1) * mask.unsqueeze(-1)
-        real = torch.arange(width + 1) <= lengths[:, None]
-        whole = bool(real.all())
-        return Batch(
-            sources=(Text(source, None if whole else real),),
-            inputs=inputs,
-            targets=targets,
-            mask=mask,
-            extended=source,
-            gold=gold.float(),
-        )
+    def _rewritten(self, symbols: Int[Tensor, "B S"], lengths: Int[Tensor, " B"]) -> Batch:
+        return rewrite(self.config.rule, symbols, lengths, self.table)
