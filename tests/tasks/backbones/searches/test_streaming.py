@@ -10,8 +10,8 @@ from bench.api.chain import Chain
 from bench.api.errors import Refused
 from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.api.trace import Mode
 from bench.api.stream import attend_streaming
+from bench.api.trace import Mode
 from bench.training.evaluate import _heard
 
 EOS, LONGEST, ROWS = 2, 9, 6
