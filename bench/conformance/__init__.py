@@ -1,8 +1,9 @@
 """The conformance suite, as code that a user can run on any variant."""
 
 from bench.conformance.certificate import Certificate
-from bench.conformance.on_device import RunsOn, certify_on, compared_on
+from bench.conformance.on_device import certify_on
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks
+from bench.conformance.runs_on import RunsOn, compared_on
 from bench.conformance.suite import certify
 from bench.conformance.text import as_text
 

@@ -5,7 +5,8 @@ from torch import Tensor
 
 from bench.api.source import Memory, Source
 from bench.conformance.place import Placed
-from bench.conformance.question import LayerBelow, cut
+from bench.conformance.question import cut
+from bench.conformance.walkthrough import LayerBelow
 
 SEED = 71
 

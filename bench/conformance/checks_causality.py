@@ -10,7 +10,8 @@ from bench.api.source import tree_map
 from bench.conformance.below import Handed, draw_below
 from bench.conformance.compare import expect, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask, extras, modes
+from bench.conformance.question import LENGTHS, Question, ReadMode, ask, extras, modes
+from bench.conformance.walkthrough import answer
 
 CACHED = (4, KEYS - 4)
 """A first call that fills the cache, then fewer queries than keys."""

@@ -13,7 +13,8 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from bench.conformance.compare import expect
 from bench.conformance.place import Placed
-from bench.conformance.question import ReadMode, answer, ask
+from bench.conformance.question import ReadMode, ask
+from bench.conformance.walkthrough import answer
 
 LENGTHS = (64, 128, 256, 512)
 """Longer than chunks and blocks; growth is read off the last doubling."""

@@ -17,7 +17,8 @@ from bench.conformance.compare import (
     leaves_of,
 )
 from bench.conformance.place import Placed
-from bench.conformance.question import DRAWN, Question, ReadMode, answer, ask, modes
+from bench.conformance.question import DRAWN, Question, ReadMode, ask, modes
+from bench.conformance.walkthrough import answer
 
 LENGTH = 150
 """Keys, and queries where they are the same sequence: two chunks of 64 and a rest."""

@@ -8,16 +8,8 @@ import torch
 from bench.api.noise import Noise
 from bench.conformance.compare import expect, gap
 from bench.conformance.place import Placed
-from bench.conformance.question import (
-    DRAWN,
-    LENGTHS,
-    TRAINED,
-    ReadMode,
-    Walkthrough,
-    answer,
-    ask,
-    modes,
-)
+from bench.conformance.question import DRAWN, LENGTHS, TRAINED, ReadMode, ask, modes
+from bench.conformance.walkthrough import Walkthrough, answer
 
 ROUNDINGS = 64
 """Roundings that may add up between input and output, in units of the format's epsilon."""

@@ -10,7 +10,6 @@ from bench.api.call import OracleOptions, Read
 from bench.api.chain import Chain
 from bench.api.noise import Noise
 from bench.api.oracle import chain_oracle
-from bench.conformance.checks_invariance import one_row
 from bench.conformance.compare import (
     LOOPS,
     expect,
@@ -20,15 +19,8 @@ from bench.conformance.compare import (
     greatest_of,
 )
 from bench.conformance.place import Placed
-from bench.conformance.question import (
-    DRAWN,
-    TRAINED,
-    Question,
-    ReadMode,
-    answer,
-    ask,
-    modes,
-)
+from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, ask, modes, one_row
+from bench.conformance.walkthrough import answer
 
 KEYS, QUERIES = 4, 3
 LENGTHS = (4, 2, 1, 3, 4)

@@ -20,7 +20,8 @@ from bench.api.source import Source
 from bench.api.start import Starting
 from bench.conformance.compare import expect
 from bench.conformance.place import VOCAB, WORD_WIDTH, Placed, build_subject
-from bench.conformance.question import Question, ReadMode, answer, normal_draws, padding
+from bench.conformance.question import Question, ReadMode, normal_draws, padding
+from bench.conformance.walkthrough import answer
 
 LOW, HIGH = 0.3, 1.0
 """Share of the uniform entropy in which attention starts."""

@@ -12,7 +12,8 @@ from bench.api.source import Memory, tree_map
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import EXACT, expect, expect_near
 from bench.conformance.place import KEYS, QUERIES, Placed, shake
-from bench.conformance.question import LENGTHS, Question, ReadMode, answer, ask
+from bench.conformance.question import LENGTHS, Question, ReadMode, ask
+from bench.conformance.walkthrough import answer
 
 TRIES = 40
 HARD = ReadMode("hard")

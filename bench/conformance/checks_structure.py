@@ -18,17 +18,8 @@ from bench.conformance.below import Handed, draw_below
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import expect, leaves_of
 from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import (
-    LENGTHS,
-    Question,
-    ReadMode,
-    Walkthrough,
-    answer,
-    ask,
-    every_mode,
-    extras,
-    modes,
-)
+from bench.conformance.question import LENGTHS, Question, ReadMode, ask, every_mode, extras, modes
+from bench.conformance.walkthrough import Walkthrough, answer
 
 
 def shapes(subject: Placed) -> None:

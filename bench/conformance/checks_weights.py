@@ -8,15 +8,8 @@ from bench.api.chain import Chain
 from bench.api.heads import expand_heads
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
 from bench.conformance.place import ROWS, WEIGHTED, Placed
-from bench.conformance.question import (
-    LENGTHS,
-    Question,
-    ReadMode,
-    answer,
-    ask,
-    every_mode,
-    modes,
-)
+from bench.conformance.question import LENGTHS, Question, ReadMode, ask, every_mode, modes
+from bench.conformance.walkthrough import answer
 
 
 def weight_law(subject: Placed) -> None:

@@ -16,7 +16,8 @@ from bench.api.output import OutputSizes
 from bench.api.source import Memory, Source, State
 from bench.api.trace import Emit, Terms, Trace
 from bench.conformance.place import VOCAB, Placed
-from bench.conformance.question import ReadMode, answer, ask, cut, normal_draws
+from bench.conformance.question import ReadMode, ask, cut, normal_draws
+from bench.conformance.walkthrough import answer
 
 KEYS, STEPS, STATES, EMBEDDED, HIDDEN = 5, 4, 3, 2, 8
 LENGTHS = (5, 2, 4, 1, 5, 3)

@@ -12,17 +12,13 @@ from bench.conformance.certificate import Certificate, CheckFailed, CheckSkipped
 from bench.conformance.checks_causality import causality
 from bench.conformance.checks_cost import cost
 from bench.conformance.checks_heads import heads
-from bench.conformance.checks_invariance import (
-    batch_invariance,
-    padding_invariance,
-    permutation_law,
-    splits,
-)
+from bench.conformance.checks_invariance import batch_invariance, permutation_law, splits
 from bench.conformance.checks_length import copies_windows, long
 from bench.conformance.checks_loss import loss
 from bench.conformance.checks_numeric import compile_law, dtypes
 from bench.conformance.checks_oracle import gradients_law, oracle
 from bench.conformance.checks_output import output
+from bench.conformance.checks_padding import padding_invariance
 from bench.conformance.checks_start import start
 from bench.conformance.checks_start_entropy import start_entropy
 from bench.conformance.checks_stream import stream

@@ -7,8 +7,7 @@ from bench.api import registry
 from bench.api.config import NoOptions
 from bench.api.registry import Registration
 from bench.api.variant import Variant
-from bench.conformance import RunsOn, certify_on, compared_on
-from bench.conformance import on_device as checks
+from bench.conformance import RunsOn, certify_on, checks_timed_shape, compared_on, on_device
 from bench.timing.shape import AttendShape
 
 SHAPES = tuple(AttendShape(batch=2, length=70, width=8, regime=r) for r in ("cross", "causal"))
@@ -133,7 +132,7 @@ def test_what_a_planted_defect_breaks_is_said_in_one_sentence(planted, target, c
     ],
 )
 def test_a_device_that_errs_more_than_the_processor_is_red(planted, monkeypatch, target, check):
-    to, there = checks._to, checks._there
+    to, there = on_device._to, checks_timed_shape._there
 
     def placed(subject, on, impl):
         found = to(subject, on, impl)
@@ -145,8 +144,8 @@ def test_a_device_that_errs_more_than_the_processor_is_red(planted, monkeypatch,
         found.there = True
         return found
 
-    monkeypatch.setattr(checks, "_to", placed)
-    monkeypatch.setattr(checks, "_there", built)
+    monkeypatch.setattr(on_device, "_to", placed)
+    monkeypatch.setattr(checks_timed_shape, "_there", built)
     name = planted(target)
     found = certified(name, shapes=SHAPES[:1])
     assert "off by" in found.failed[f"{check}_on_cpu_bfloat16"]

@@ -1,0 +1,94 @@
+"""What is timed gives the answers of float64, at the shapes at which it is timed."""
+
+import copy
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from bench.api.call import Attended
+from bench.api.errors import Refused
+from bench.api.impl import Impl
+from bench.api.places import timed_place
+from bench.api.resolve import VariantSpec
+from bench.api.source import Source
+from bench.api.variant import Variant
+from bench.conformance.certificate import CheckSkipped
+from bench.conformance.compare import expect
+from bench.conformance.runs_on import RunsOn, expect_as_near
+from bench.timing.shape import AttendShape
+from bench.timing.timed_inputs import draw_inputs, fit_inputs
+from bench.timing.workloads import answer, build, compile_attend, decode_step, plain_code
+
+FEW, PREFIX = 4, 64
+"""Queries of a timed shape that are compared, where each sees all keys, or only earlier ones."""
+LONGEST_WHOLE = 256
+"""Vectors of a sequence that is compared whole, where every query sees the last key."""
+
+
+def timed_shapes(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
+    """The first queries of the first row and of the last, and a decode step after all of them."""
+    seen = False
+    for shape in on.shapes:
+        try:
+            variant = build(spec, shape, plain_code(impl), seed=0).to(on.format)
+        except Refused:
+            continue
+        seen = True
+        _timed_shape(spec, on, shape, variant, impl)
+    if not seen:
+        raise CheckSkipped("no timed shape has a place for it")
+
+
+def _timed_shape(
+    spec: VariantSpec, on: RunsOn, shape: AttendShape, variant: Variant, impl: Impl
+) -> None:
+    drawn = draw_inputs(shape, torch.device(on.device), on.format, 0)
+    inputs = fit_inputs(drawn, variant.dims)
+    there = _there(variant, on, impl)
+    with torch.no_grad():
+        whole = answer(there, inputs.query, inputs.source).output
+        expect(whole.isfinite().all(), f"{shape.show()}: the output is not finite")
+        queries, keys = _seen(shape)
+        for row in dict.fromkeys((0, shape.batch - 1)):
+            query = inputs.query[row : row + 1, :, :queries].cpu()
+            source = _first(inputs.source, row, keys)
+            wanted = _double(variant, query, source)
+            usual = answer(variant, query, source).output.double()
+            mine = whole[row : row + 1, :, :queries]
+            expect_as_near(mine, wanted, usual, spec, on, f"{shape.show()}, row {row}")
+        if shape.regime == "causal" and spec.refusal(timed_place("causal") | {"stepwise"}) is None:
+            step = decode_step(there, inputs)()
+            assert isinstance(step, Attended), "what a decode step gives"
+            expect(step.output.isfinite().all(), f"{shape.show()}: a decode step is not finite")
+
+
+def _seen(shape: AttendShape) -> tuple[int, int]:
+    """Queries that are compared, and the keys that they see."""
+    if shape.regime == "causal":
+        return (min(PREFIX, shape.length),) * 2
+    if shape.regime == "self":
+        if shape.length > LONGEST_WHOLE:
+            raise CheckSkipped(f"{shape.show()} is too long to be compared whole")
+        return shape.length, shape.length
+    return min(FEW, shape.queries), shape.length
+
+
+def _double(variant: Variant, query: Tensor, source: Source) -> Tensor:
+    double = copy.deepcopy(variant).double()
+    exact = replace(source, key=source.key.double(), value=source.value.double())
+    return answer(double, query.double(), exact).output
+
+
+def _first(source: Source, row: int, keys: int) -> Source:
+    rows = slice(row, row + 1)
+    tokens = None if source.tokens is None else source.tokens[rows, :keys].cpu()
+    key, value = (x[rows, :, :keys].cpu() for x in (source.key, source.value))
+    return Source(key=key, value=value, tokens=tokens)
+
+
+def _there(variant: Variant, on: RunsOn, impl: Impl) -> Variant:
+    there = copy.deepcopy(variant).to(on.device)
+    if impl == "compiled":
+        compile_attend(there)
+    return there
