@@ -13,10 +13,11 @@ from bench.api.call import Regime
 from bench.api.capabilities import Capability
 from bench.api.config import Config
 from bench.api.errors import Refused
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.output import Output, OutputSizes
 from bench.api.selector import Selector
 from bench.api.slot import Slot
-from bench.api.trace import HasCapabilities, Mode, Trace
+from bench.api.trace import Mode, Trace
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from bench.api.batch import Batch
 from bench.api.call import Attended, AttendOptions
 from bench.api.config import Config
 from bench.api.errors import Refused
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.slot import Slot
 from bench.api.source import Memory, State
-from bench.api.trace import HasCapabilities
 
 
 class CombinerSizes(NamedTuple):

@@ -6,40 +6,29 @@ with Python loops. It is what the vectorized hook is tested against in float64.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Dims, QueryShape
-from bench.api.capabilities import NOTHING, Capability, check_capabilities
 from bench.api.config import Config
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.inputs import NO_INPUTS, Inputs
 from bench.api.source import Memory, Source, Tree
-from bench.api.start import Starting
 
 
-class Component(Starting):
+class Component(HasCapabilities):
     """One choice on one axis of attention.
 
     A subclass is final and registered with `register`; it writes only its own branch of the
     memory and of the state.
     """
 
-    needs: ClassVar[frozenset[Capability]] = NOTHING
-    gives: ClassVar[frozenset[Capability]] = NOTHING
-    removes: ClassVar[frozenset[Capability]] = NOTHING
-    """What another part gives and this one makes untrue."""
-    unsupported: ClassVar[Mapping[Capability, str]] = {}
     time_exponent: float = 2.0
     """Power of the length with which its operations grow, where that is more than a number for each
     pair of query and key; the chain knows by itself where less is done."""
     memory_exponent: float = 2.0
     """The same for the most bytes that are held at once."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     branch: str = ""
     """Name of this component's branch of memory and state; the chain numbers stacked ones."""

@@ -14,11 +14,12 @@ from bench.api.capabilities import Capability
 from bench.api.combiner import COMBINERS, AttachSlot, Combiner, CombinerSizes, States
 from bench.api.config import Config
 from bench.api.encoder import Encoded
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.registry import make
 from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.source import Memory, State, Tree, tree_map
-from bench.api.trace import HasCapabilities, Mode
+from bench.api.trace import Mode
 
 
 class DecoderState(NamedTuple):

@@ -10,7 +10,8 @@ from torch import Tensor
 from bench.api.axes import Axis
 from bench.api.batch import Batch, Sizes
 from bench.api.config import Config
-from bench.api.trace import HasCapabilities, Mode, Terms
+from bench.api.has_capabilities import HasCapabilities
+from bench.api.trace import Mode, Terms
 
 
 class Encoded(NamedTuple):

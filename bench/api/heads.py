@@ -1,7 +1,6 @@
 """Heads: the projections around attention, from the width of a model to heads and back."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -9,25 +8,15 @@ from torch import Tensor
 
 from bench.api.axes import Axis
 from bench.api.call import Dims, Link, QueryShape
-from bench.api.capabilities import NOTHING, Capability, check_capabilities
 from bench.api.config import Config
 from bench.api.errors import Refused
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree
-from bench.api.start import Starting
 
 
-class Heads(Starting):
+class Heads(HasCapabilities):
     """Owns every projection of a slot: model width to heads and back."""
-
-    needs: ClassVar[frozenset[Capability]] = NOTHING
-    gives: ClassVar[frozenset[Capability]] = NOTHING
-    removes: ClassVar[frozenset[Capability]] = NOTHING
-    unsupported: ClassVar[Mapping[Capability, str]] = {}
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     dims: Dims
     output_width: int

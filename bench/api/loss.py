@@ -11,7 +11,8 @@ from torch import Tensor
 from bench.api.axes import Axis
 from bench.api.batch import Batch
 from bench.api.config import Config
-from bench.api.trace import HasCapabilities, Trace
+from bench.api.has_capabilities import HasCapabilities
+from bench.api.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from torch import Tensor
 from bench.api.axes import Axis
 from bench.api.batch import Batch
 from bench.api.config import Config
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.source import Memory, Tree
-from bench.api.trace import Emit, HasCapabilities, Trace
+from bench.api.trace import Emit, Trace
 
 
 class OutputSizes(NamedTuple):

@@ -8,9 +8,9 @@ from bench.api.axes import Axis
 from bench.api.backbone import Backbone
 from bench.api.batch import Batch
 from bench.api.config import Config
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.metric import Metric, Scored
 from bench.api.task import Task
-from bench.api.trace import HasCapabilities
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from bench.api.batch import Batch, Sizes
 from bench.api.call import Read
 from bench.api.capabilities import NOTHING, Capability
 from bench.api.config import Config
-from bench.api.trace import HasCapabilities, Trace
+from bench.api.has_capabilities import HasCapabilities
+from bench.api.trace import Trace
 
 
 @runtime_checkable

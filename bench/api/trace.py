@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended, AttendOptions, Edit, Read
-from bench.api.capabilities import NOTHING, Capability, check_capabilities
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.source import Memory
-from bench.api.start import Starting
 
 Terms = Mapping[str, Float[Tensor, "B S"]]
 """Values of each source token, by name; like those of attention they are never losses."""
@@ -21,19 +19,6 @@ Terms = Mapping[str, Float[Tensor, "B S"]]
 Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
 """(states, context, embedded) -> logits over the vocabulary; broadcasts over extra dimensions, so
 that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])`."""
-
-
-class HasCapabilities(Starting):
-    """A module whose class says what it needs, gives, removes and does not support."""
-
-    needs: ClassVar[frozenset[Capability]] = NOTHING
-    gives: ClassVar[frozenset[Capability]] = NOTHING
-    removes: ClassVar[frozenset[Capability]] = NOTHING
-    unsupported: ClassVar[Mapping[Capability, str]] = {}
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
 
 LAYER_STRIDE = 2**40

@@ -1,7 +1,7 @@
 """The variant: three verbs, of which one answers any number of queries."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Unpack
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from bench.api.axes import DEFAULTS, Axis
 from bench.api.call import Attended, Call, Dims, Edit, MixResult, OracleOptions, QueryShape, Read
-from bench.api.capabilities import NOTHING, Capability, check_capabilities
 from bench.api.errors import Refused
+from bench.api.has_capabilities import HasCapabilities
 from bench.api.history import History
 from bench.api.impl import Impl
 from bench.api.inputs import NO_INPUTS, Inputs
@@ -21,21 +21,16 @@ from bench.api.noise import Noise
 from bench.api.position import Position
 from bench.api.shapes import Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree
-from bench.api.start import Starting
 from bench.api.stream import attend_streaming
 
 
-class Variant(Starting, ABC):
+class Variant(HasCapabilities, ABC):
     """An attention mechanism that replaces the whole chain, or the chain itself.
 
     An author writes `mix`, and `prepare` and `start` where there is something to keep. Positions
     are counted here and nowhere else, and all state is returned, never kept on `self`.
     """
 
-    needs: ClassVar[frozenset[Capability]] = NOTHING
-    gives: ClassVar[frozenset[Capability]] = NOTHING
-    removes: ClassVar[frozenset[Capability]] = NOTHING
-    unsupported: ClassVar[Mapping[Capability, str]] = {}
     remembers_keys: bool = True
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
     counts_places: bool = False
@@ -66,10 +61,6 @@ class Variant(Starting, ABC):
     spread: float = 1.0
     """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
     ends at a distance, or else most questions would have no key in reach and show nothing."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__()
