@@ -33,6 +33,7 @@ RULE = (
 )
 
 FIXED = "The size is that of the preset, for the comparison is about it."
+BEGINNING = "A trial ends after {} updates, before a whole training does."
 RATES_RULE = (
     f"each competitor has that of {len(RATES)} learning rates whose one trial has the best value "
     "on validation"
@@ -98,7 +99,8 @@ class Calibration:
         """
         if self.trials.rates_alone:
             setting = Setting(options=self.task.name)
-            return self._choice(setting, self._rates(setting), [FIXED], RATES_RULE)
+            seen = [FIXED, *([BEGINNING.format(self.trials.steps)] if self.trials.steps else [])]
+            return self._choice(setting, self._rates(setting), seen, RATES_RULE)
         seen = []
         for setting in self.target.calibration:
             if setting.given:

@@ -44,6 +44,9 @@ class TaskPreset:
     the comparison is about that size, and calibration chooses learning rates alone."""
     evidence: bool = False
     """Whether this size is evidence where the task is a pipeline check (`Task.pipeline_check`)."""
+    trial_steps: int = 0
+    """Updates of a trial that chooses a learning rate, where a whole training would take too long;
+    0 for those of the preset."""
 
     @cached_property
     def options_selector(self) -> Selector:

@@ -150,7 +150,7 @@ class Translation(Captions):
             seconds=280.0,
             shared=True,
         ),
-        # a validation after each reading of the 29000 pairs
+        # a validation after each reading of the 29000 pairs; rates are compared after six of them
         "flagship": TaskPreset(
             options="translation[validate=500]",
             backbone="rnn_seq2seq[hidden=256,embedding=192,dropout=0.4,projection=bfloat16]",
@@ -158,6 +158,7 @@ class Translation(Captions):
                 "adam[lr=0.002,warmup=200,steps=12000,batch=128,evaluate_every=227,"
                 "patience=2,halvings=2]"
             ),
+            trial_steps=6 * 227,
             seconds=900.0,
             comparison=(
                 *entries(*ATTENTIONS),

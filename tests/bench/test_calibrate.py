@@ -305,6 +305,16 @@ def test_where_the_size_is_what_is_compared_rates_alone_are_chosen(fixed):
         assert rate == RATES[len(name.partition(" @ ")[0]) % len(RATES)]
 
 
+def test_long_trainings_are_compared_by_their_beginning(fixed, monkeypatch):
+    target = registry.find("task", "needle").target
+    quick = replace(target.presets["quick"], trial_steps=7)
+    monkeypatch.setattr(target, "presets", {**target.presets, "quick": quick})
+    choice, cells = fixed(lambda cell: near(cell, 0.9))
+    assert {read_protocol(cell.protocol).steps for cell in cells} == {7}
+    assert "A trial ends after 7 updates" in choice.why
+    assert choice.chosen == Setting(options="needle"), "whole trainings keep their steps"
+
+
 def test_the_least_value_is_the_best_one_of_a_metric_that_should_be_low(fixed, monkeypatch):
     target = registry.find("task", "needle").target
     low = replace(target.headline.metric, better="lower", high=None)
