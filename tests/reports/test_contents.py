@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from synthetic_levels import DECIDED, TIED, written
 from synthetic_run import speed_records, write_run
-from test_choices import DECIDED, TIED, written
 
 from reports.contents import heading_name
 from reports.folder import read_folder

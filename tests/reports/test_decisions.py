@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from scipy import stats
 from synthetic import catalog, quality_cell, record
+from synthetic_levels import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
 from synthetic_run import markdown_of, write_run
-from test_choices import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
 
 from reports.blocks import NO_VALUE, Bullets, TableBlock, TableCell
 from reports.folder import RunFolder, read_folder

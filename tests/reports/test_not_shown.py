@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from test_choices import BASE, NEW, OTHER, UNIFORM, Levels, written
+from synthetic_levels import BASE, NEW, OTHER, UNIFORM, Levels, written
 
 from reports.blocks import Paragraph, TableBlock
 from reports.folder import RunFolder
