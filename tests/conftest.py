@@ -1,8 +1,8 @@
 """One thread, no network, and annotations of shapes that are checked while tests run.
 
-The hook rewrites `variants` and `tasks` as they are imported, so it is installed before anything
-here imports them. Under the hook `torch.compile(fullgraph=True)` breaks, so compiled code is tested
-in a process without it.
+jaxtyping's hook rewrites `variants` and `tasks` as they are imported, so it is installed before
+anything here imports them. Under the hook `torch.compile(fullgraph=True)` breaks, so compiled code
+is tested in a process without it.
 """
 
 import os
@@ -19,12 +19,11 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 
 import pytest
 import torch
-
-from tests import type_hook
+from jaxtyping import install_import_hook
 
 torch.set_num_threads(1)
 
-type_hook.install()
+install_import_hook(["variants", "tasks"], "beartype.beartype")
 
 from bench.api.loading import load_package  # noqa: E402
 
