@@ -55,9 +55,7 @@ def evaluate(
     with torch.no_grad():
         for batch in task.evaluation(split):
             here = backbone.arrange(batch.to(device))
-            answer = _teacher_forced(
-                task, backbone, here, weights=_reads_weights(split, here, backbone)
-            )
+            answer = _teacher_forced(task, backbone, here)
             _expect_numbers(answer, split)
             if task.decodes or backbone.output.sequence_only:
                 start = clock()
@@ -75,18 +73,8 @@ def evaluate(
     return Evaluated(tuple(answers), tuple(task.scores(split, answers)), seconds, tokens)
 
 
-def _reads_weights(split: Split, batch: Batch, backbone: Backbone) -> bool:
-    """Whether anything reads single weights: maps of the test, a gold alignment, or the output.
-
-    Nothing else does on validation, and fused code, which gives no weights, is faster.
-    """
-    return split == "test" or batch.gold is not None or "weights" in backbone.output.needs
-
-
-def _teacher_forced(
-    task: Task, backbone: Backbone, batch: Batch, *, weights: bool = True
-) -> Answer:
-    trace = backbone(batch, Mode(noise=DRAWS, want_weights=weights))
+def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
+    trace = backbone(batch, Mode(noise=DRAWS))
     predicted, nll, values = None, None, None
     if batch.values is not None:
         values = predicted_values(backbone, trace).cpu()
@@ -94,14 +82,14 @@ def _teacher_forced(
         nll = negative_log_likelihood(backbone, trace, batch).cpu()
         if task.needs_predictions and values is None:
             predicted = backbone.output.log_probs(trace, backbone.emit, batch).argmax(-1).cpu()
-    seen = None
+    weights = None
     if trace.attended and trace.attended[0].weights is not None and backbone.aligns(batch):
-        seen = trace.weights.cpu()
+        weights = trace.weights.cpu()
     share = backbone.output.read_share(trace, batch)
     shares = _by_row(share, batch.mask.sum(1).tolist())
     on_cpu = batch.to(torch.device("cpu"))
     selected = next((t["selected"].cpu() for t in trace.source_terms if "selected" in t), None)
-    return Answer(on_cpu, predicted, nll, None, seen, shares, selected, values)
+    return Answer(on_cpu, predicted, nll, None, weights, shares, selected, values)
 
 
 def _expect_numbers(answer: Answer, split: Split) -> None:
