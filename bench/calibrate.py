@@ -5,7 +5,7 @@ of a run folder, so that a stopped calibration goes on where it was.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -98,9 +98,13 @@ class Calibration:
             OutOfTime: Before a setting was found, or before every competitor was tuned.
         """
         if self.trials.rates_alone:
-            setting = Setting(options=self.task.name)
-            seen = [FIXED, *([BEGINNING.format(self.trials.steps)] if self.trials.steps else [])]
-            return self._choice(setting, self._rates(setting), seen, RATES_RULE)
+            setting, seen = Setting(options=self.task.name), [FIXED]
+            tried = setting
+            if steps := self.trials.steps:
+                # in the name of the setting, so that trials of another length are not counted
+                tried = replace(setting, protocol=f"adam[steps={steps}]")
+                seen.append(BEGINNING.format(steps))
+            return self._choice(setting, self._rates(tried), seen, RATES_RULE)
         seen = []
         for setting in self.target.calibration:
             if setting.given:

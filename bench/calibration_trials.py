@@ -85,7 +85,7 @@ class Trials:
         self.rates_alone = size is not None and size.comparison is not None
         """Whether the size is what the comparison is about, so that it is not for choice."""
         self.steps = 0 if size is None else size.trial_steps
-        """Updates of a trial; 0 for those of a whole training."""
+        """Updates of a trial that chooses rates alone; 0 for those of a whole training."""
         self.baseline, self.uniform, *self.entries = self._competitors()
 
     def of_rates(
@@ -190,8 +190,6 @@ class Trials:
         """The cell of a trial, which reads no test."""
         options = {**parse(trial.setting.options).options, **self.task.options}
         protocol = {**parse(trial.setting.protocol).options, "lr": trial.rate}
-        if self.steps:
-            protocol["steps"] = self.steps
         request = self._request(Selector("adam", protocol).show())
         place = replace(trial.competitor.place, task=Selector(self.task.name, options).show())
         planned = quality_cell(request, trial.competitor.spec, place, trial.seed)

@@ -1,7 +1,6 @@
 """What to choose for each use of attention by several runs, side by side."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import groupby
 
 from reports.blocks import Column, TableBlock, TableCell
@@ -18,9 +17,11 @@ def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:
     """A row for each use and each run that can say something of it: uses, then diagnostic tests.
 
     Args:
-        runs: Runs by the names of their folders of pages; of one use they stand in this order.
+        runs: Runs by the names of their folders of pages, in the order of the rows of a use.
     """
-    found = [(need, name) for name, folder in runs.items() for need in _known(folder)]
+    found = [
+        (need, name) for name, folder in runs.items() for need in needs(folder) if not need.is_open
+    ]
     tables = []
     for diagnostic, title in ((False, USE_TITLE), (True, DIAGNOSTIC_TITLE)):
         mine = [one for one in found if (one[0].family == DIAGNOSTICS) is diagnostic]
@@ -33,15 +34,10 @@ def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:
                 title=title,
                 columns=(COLUMNS[0], Column(title="Run"), *COLUMNS[1:]),
                 rows=tuple(rows),
+                notes=() if diagnostic else (RULE,),
             )
         )
-    return [replace(table, notes=(RULE,)) if n == 0 else table for n, table in enumerate(tables)]
-
-
-def _known(folder: RunFolder) -> list[Need]:
-    """Uses of a run of which it says something; a run that ranks nothing has none."""
-    found = needs(folder) if folder.catalog.ranks else []
-    return [need for need in found if not need.is_open]
+    return tables
 
 
 def _rows(found: list[tuple[Need, str]]) -> list[tuple[TableCell, ...]]:

@@ -60,7 +60,7 @@ MOST_NAMED = 3
 
 def choices_table(folder: RunFolder) -> TableBlock | None:
     """A need, the variant to choose, the evidence, and its cost; None where nothing decides."""
-    found = needs(folder) if folder.catalog.ranks else []
+    found = needs(folder)
     if not found:
         return None
     decided, clear, open_ = divided(found)
@@ -79,7 +79,7 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
 
 def every_need(folder: RunFolder) -> TableBlock | None:
     """The same with a row for each need; None where nothing decides."""
-    found = needs(folder) if folder.catalog.ranks else []
+    found = needs(folder)
     if not found:
         return None
     order = sorted(found, key=lambda need: (need.is_open, not need.beats_baseline, need.title))

@@ -115,8 +115,10 @@ def needs(folder: RunFolder) -> list[Need]:
     A task of no family stands for itself, and so does a diagnostic task, which asks about one
     ability. Where the whole test is solved, its hardest part or the steps to a threshold decide.
     Input ablations, pipeline checks and comparisons of one variant, or of one seed each, decide
-    nothing.
+    nothing, and so does a run that ranks nothing.
     """
+    if not folder.catalog.ranks:
+        return []
     groups: dict[str, list[Comparison]] = {}
     for comparison in folder.comparisons:
         if decides(comparison):

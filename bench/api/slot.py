@@ -27,7 +27,7 @@ class Slot(nn.Module):
         self.output_width = heads.output_width
         self.source_width = source_width
         dims = heads.dims
-        # inputs of keys that stand in a layer below stand there, too
+        # where the keys are those of a layer below, so are their inputs
         of_keys = {} if self.keeps_nothing else variant.key_inputs
         self.key_maps = input_maps(of_keys, source_width, dims.kv_heads)
         self.query_maps = input_maps(variant.query_inputs, dims.model_width, dims.heads)

@@ -194,6 +194,12 @@ class Task:
         return cls.comparison if own is None else own
 
     @classmethod
+    def pipeline_check_at(cls, sizes: str) -> str:
+        """Why it is no evidence at the sizes of a preset; empty where it is."""
+        size = cls.presets.get(sizes)
+        return "" if size is not None and size.evidence else cls.pipeline_check
+
+    @classmethod
     def ranking_metric(cls) -> Metric:
         """The metric that orders the variants: the headline, or else the first metric."""
         return cls.headline.metric if cls.headline else cls.metrics[0]

@@ -1,4 +1,4 @@
-"""What must not matter: whatever stands in padding, and how much of it there is."""
+"""The contents and the length of padding must not matter."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ EXTRA = 3
 
 
 def padding_invariance(subject: Placed) -> None:
-    """A padded batch equals its rows one by one; what stands in padding does not matter."""
+    """A padded batch equals its rows one by one, whatever its padding contains."""
     question = ask(subject, lengths=LENGTHS)
     for mode in modes(subject):
         whole = answer(subject, question, mode).output

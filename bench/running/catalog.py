@@ -102,7 +102,6 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
     target = registered.target
     cited = registered.citation
     config = build_config(registered.config, chosen.options, chosen.name)
-    size = target.presets.get(preset)
     return CatalogTask(
         short=asked,
         title=registered.title,
@@ -111,7 +110,7 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
         primary=target.ranking_metric().name,
         family=target.family,
         whole=whole_task(chosen).show() if target.ablated_inputs else "",
-        pipeline_check="" if size is not None and size.evidence else target.pipeline_check,
+        pipeline_check=target.pipeline_check_at(preset),
         published_results=tuple(one for one in target.published_results if one.holds_for(chosen)),
         needs_download=target.needs_download,
         generated=target.is_generated(),

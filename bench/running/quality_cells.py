@@ -210,7 +210,8 @@ def quality_cell(
         seed=seed,
         revisions=revisions(spec, task.name, backbone),
     )
-    check = bool(registry.find(TASKS, task.name).target.pipeline_check) and not size.evidence
+    target = registry.find(TASKS, task.name).target
+    check = bool(target.pipeline_check_at(request.sizes))
     asked_task = AskedTask(shown, task)
     return PlannedCell(cell, _expected(size, protocol, spec), spec, asked_task, check=check)
 

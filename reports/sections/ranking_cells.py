@@ -1,4 +1,4 @@
-"""What stands in the cells of the ranked table, a function a column."""
+"""The cells of the ranked table: one function for each column."""
 
 import math
 from collections.abc import Callable

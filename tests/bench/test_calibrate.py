@@ -313,6 +313,11 @@ def test_long_trainings_are_compared_by_their_beginning(fixed, monkeypatch):
     assert {read_protocol(cell.protocol).steps for cell in cells} == {7}
     assert "A trial ends after 7 updates" in choice.why
     assert choice.chosen == Setting(options="needle"), "whole trainings keep their steps"
+    monkeypatch.setattr(
+        target, "presets", {**target.presets, "quick": replace(quick, trial_steps=9)}
+    )
+    _, again = fixed(lambda cell: near(cell, 0.9), folder="longer", kept=choice)
+    assert len(again) == len(cells), "trials of another length are not counted"
 
 
 def test_the_least_value_is_the_best_one_of_a_metric_that_should_be_low(fixed, monkeypatch):
