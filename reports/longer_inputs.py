@@ -1,5 +1,6 @@
 """Scores on inputs longer than any of training, for variants that differ in their positions."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -60,11 +61,16 @@ def _panel(comparison: Comparison) -> Panel | None:
 
 
 def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
-    """One drawing for as many variants as have a look, those that are best on the longest first."""
+    """Drawings of about as many variants each, those that are best on the longest first.
+
+    None has more variants than there are looks.
+    """
     sign = -1.0 if comparison.better == "lower" else 1.0
     names = [one.name for one in sorted(panel.lines, key=lambda one: -sign * one.y[-1])]
     labels = comparison.catalog.labels(names)
-    groups = [names[at : at + MOST_LINES] for at in range(0, len(names), MOST_LINES)]
+    parts = math.ceil(len(names) / MOST_LINES)
+    size = math.ceil(len(names) / parts)
+    groups = [names[at : at + size] for at in range(0, len(names), size)]
     return [
         panels(
             f"longer-{first + at}",

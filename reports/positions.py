@@ -11,6 +11,7 @@ def has_positions(catalog: Catalog, variant: str) -> bool:
     axes = known.made_of.split(", ")
     return (
         known.family == "position"
+        or known.tells_places
         or any(one.startswith("position=") for one in axes)
         or _asks_for_positions(variant)
     )

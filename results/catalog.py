@@ -60,6 +60,8 @@ class CatalogVariant:
     """Which control it is; None for a contender."""
     decoder_differs: bool = False
     search_differs: bool = False
+    tells_places: bool = False
+    """Whether it tells by itself where a key stands, without the axis `position`."""
     deviations: str = ""
     does_not_show: str = ""
     """Why the advantage that the paper reports does not appear here; empty where it can."""

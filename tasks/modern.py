@@ -16,6 +16,8 @@ POSITIONS = (
     "xpos",
     "cope",
     "fox",
+    "path",
+    "canon",
 )
 """What tells positions apart, in softmax attention; the baseline has none."""
 RECURRENCES = (

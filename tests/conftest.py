@@ -1,8 +1,9 @@
-"""One thread, no network, and annotations of shapes that are checked while tests run.
+"""One thread, no network, and annotations of shapes that are checked while quick tests run.
 
 jaxtyping's hook rewrites `variants` and `tasks` as they are imported, so it is installed before
-anything here imports them. Under the hook `torch.compile(fullgraph=True)` breaks, so compiled code
-is tested in a process without it.
+anything here imports them. Slow tests run the code as users do, without these checks, which take a
+quarter of the time of a certificate. Under the hook `torch.compile(fullgraph=True)` breaks, so
+compiled code is tested in a process without it.
 """
 
 import os
@@ -19,7 +20,7 @@ os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
 
 import pytest
 import torch
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 torch.set_num_threads(1)
 
@@ -40,6 +41,19 @@ def _one_thread() -> Iterator[None]:
     """Some tests of threads change the number; none may leave it changed."""
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _checked_annotations(request: pytest.FixtureRequest) -> None:
+    """Quick tests check every annotation, slow ones none."""
+    slow = request.node.get_closest_marker("slow") is not None
+    config.update("jaxtyping_disable", slow)
+
+
+@pytest.fixture
+def unchecked_annotations(_checked_annotations: None) -> None:
+    """No annotation is looked at, as where users run the code."""
+    config.update("jaxtyping_disable", True)
 
 
 class Tree:

@@ -84,6 +84,7 @@ def describe_variant(asked: str, spec: VariantSpec) -> CatalogVariant:
         control=registered.control,
         decoder_differs=bool(set(spec.fixes) - {"search"}),
         search_differs="search" in spec.fixes,
+        tells_places=any("places" in part.gives for _, part in spec.parts),
         deviations=registered.differences(),
         does_not_show=registered.does_not_show,
     )

@@ -48,6 +48,7 @@ class CanonHeads(JoinedHeads):
     `kernel - 1` vectors of each are kept. Time O(kernel L D) more.
     """
 
+    gives = frozenset({"places"})
     unsupported: ClassVar[Mapping[Capability, str]] = dict.fromkeys(
         ("cross", "self", "pool"),
         "its sums run over the states before a state, so it needs a causal place",

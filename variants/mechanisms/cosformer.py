@@ -63,6 +63,7 @@ class Cosformer(FeatureAttention):
     features. Time O(L E Ev) per head.
     """
 
+    gives = frozenset({"places"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it weights by the distance in one sequence, and cross attention has two",
         "pool": "it weights by the distance in one sequence, and the query of pooling has no place",

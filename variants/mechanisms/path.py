@@ -80,7 +80,7 @@ class Path(Variant):
     needs = frozenset({"equal_width"})
     remembers_keys = False
     counts_places = True
-    gives = frozenset({"weights", "simplex"})
+    gives = frozenset({"weights", "simplex", "places"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "its products run over the tokens between key and query, in one sequence",
         "self": "its products run from a key to a later query",

@@ -59,6 +59,8 @@ class RetNet(StateRecurrence):
     Time O(L E (Ev + chunk)) per head.
     """
 
+    gives = frozenset({"places"})
+
     def __init__(self, config: RetNetConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__("retnet", dims, impl)
         self.rotation = config.rotation

@@ -3,8 +3,9 @@
 from collections import Counter
 
 from bench.api.calibration import stored_choices
+from bench.api.resolve import resolve
 from bench.api.selector import parse
-from bench.running.catalog import describe_task
+from bench.running.catalog import describe_task, describe_variant
 from bench.running.quality_cells import sized_task
 
 
@@ -28,3 +29,9 @@ def test_another_size_than_that_of_calibration_was_not_tuned() -> None:
 
 
 _QUICK = ("recall", "quick")
+
+
+def test_the_catalog_says_what_tells_places_without_a_position() -> None:
+    names = ("path", "canon", "scaled_dot", "rope", "mamba2_ssd")
+    found = {name: describe_variant(name, resolve(name)).tells_places for name in names}
+    assert found == dict.fromkeys(names, False) | {"path": True, "canon": True}
