@@ -1,12 +1,13 @@
 """The evidence for a choice: against what it was measured, and what else is as good."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
+from bench.api.headline import learned_in_the_end
 from reports.blocks import clean
 from reports.catalog import uncapitalized
-from reports.needs import Need, tied_with_best
+from reports.needs import LEVEL, Need, tied_with_best
 from reports.numbers import counted, p_text, plain
 from reports.positions import has_positions
 from reports.ranked_table.comparison import Comparison
@@ -25,7 +26,8 @@ class Evidence:
     against: str
     """Score of the baseline, or of uniform attention where the baseline is not beaten."""
     marks: tuple[str, ...] = ()
-    """What the reference lacks, and how the baseline stands where it is not the reference."""
+    """What the reference lacks, how the baseline stands where it is not the reference, and how both
+    stand after training where an area along training is ranked."""
     p: float = math.nan
     """Of no difference to the reference; NaN where nothing was tested."""
     seeds: str
@@ -56,6 +58,7 @@ def evidence_of(need: Need) -> Evidence:
     if base and base not in (variant, beaten):
         marks.append(f"n.s. against {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None
+    marks += _after_training(comparison, variant, compared) if compared else []
     seeds, gap = _seeds(comparison, variant, compared or variant)
     return Evidence(
         score=_measured(comparison, variant),
@@ -110,6 +113,20 @@ def stands_for(comparison: Comparison) -> str:
     title = clean(known.task(comparison.task).title)
     kind = "generated test " if known.is_generated(comparison.task) else ""
     return f"{kind}{task}, “{title}”" if title else f"{kind}{task}"
+
+
+def _after_training(comparison: Comparison, variant: str, other: str) -> list[str]:
+    """What the two score when training has ended, where an area along training is ranked."""
+    plain_metric = learned_in_the_end(comparison.metric)
+    if comparison.given is not None or plain_metric == comparison.metric:
+        return []
+    ended = replace(comparison, metric=plain_metric)
+    if not {variant, other} <= ended.compared.keys():
+        return []
+    shown = f"after training {ended.short_score(variant)} against {ended.short_score(other)}"
+    pairs = ((variant, other), (other, variant))
+    differ = any(ended.p_better(*pair) < LEVEL for pair in pairs)
+    return [shown if differ else f"{shown}, n.s."]
 
 
 def _worse_than_uniform(comparison: Comparison) -> str:

@@ -13,6 +13,7 @@ UNIFORM = "no_attention"
 OTHER = "scaled_dot"
 NEW = "shaw_rpr[clip=16]"
 METRIC = "token_accuracy"
+AREA = "along_training_token_accuracy"
 SEEDS = (0.0, 0.001, 0.003)
 
 Levels = Mapping[str, float]
@@ -28,21 +29,28 @@ def written(
     steps: Mapping[str, float] | None = None,
     by_length: Mapping[str, Mapping[int, float]] | None = None,
     without: Mapping[str, float] | None = None,
+    ended: Levels | None = None,
     positions: tuple[str, ...] = (),
     family: str = "",
     **changes: object,
 ) -> RunFolder:
-    """A run with a level for each task and variant; seeds differ by a little, each its own way."""
+    """A run with a level for each task and variant; seeds differ by a little, each its own way.
+
+    With `ended`, levels are those along training, and `ended` has those after it.
+    """
+    ranked = AREA if ended else METRIC
     known = {**catalog(), **changes}
     for name, facts in known["variants"].items():  # type: ignore[attr-defined]  # a plain dictionary
         facts["family"] = "position" if name in positions else "score"
+    plain = known["metrics"][METRIC]  # type: ignore[index]  # a plain dictionary
+    known["metrics"] |= {AREA: {**plain, "title": f"{plain['title']} along training"}}  # type: ignore[operator]
     known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
     one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
     known["tasks"] = {
         name: {
             **one,
             "short": name,
-            "primary": METRIC,
+            "primary": ranked,
             "family": family or f"use of {name}",
             "generated": True,
         }
@@ -55,8 +63,8 @@ def written(
                 value = level + SEEDS[(seed + at) % 3]
                 step = (steps or {}).get(variant, 10.0)
                 rows = [
-                    Row(metric=METRIC, value=value, split="validation"),
-                    Row(metric=METRIC, value=value, split="test"),
+                    Row(metric=ranked, value=value, split="validation"),
+                    Row(metric=ranked, value=value, split="test"),
                     Row(metric="train_step_time_ms", value=step + 0.01 * seed),
                 ]
                 rows += [
@@ -64,6 +72,9 @@ def written(
                         axis="length", x=float(length))
                     for length, far in (by_length or {}).get(variant, {}).items()
                 ]  # fmt: skip
+                if ended:
+                    last = ended[variant] + value - level
+                    rows.append(Row(metric=METRIC, value=last, split="test"))
                 if task in (without or {}):
                     rows.append(
                         Row(metric=METRIC, value=without[task], split="test",

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from synthetic import BASE, VARIANTS
 from synthetic_levels import (
     DECIDED,
@@ -142,6 +143,22 @@ def test_it_is_said_where_the_baseline_has_no_positions(tmp_path: Path):
     assert "of bahdanau without positions)" in headline(folder)
     both = written(tmp_path / "both", {"copying": DECIDED}, positions=(NEW, BASE))
     assert rows(both)[0]["Compared with"].marks == ()
+
+
+@pytest.mark.parametrize(
+    ("base", "mark"),
+    [
+        (0.95, "after training 0.9953 ± 0.0038 against 0.9513 ± 0.0038"),
+        (0.9942, "after training 0.9953 ± 0.0038 against 0.9955 ± 0.0038, n.s."),
+    ],
+    ids=["apart", "alike"],
+)
+def test_a_choice_by_an_area_says_how_it_stands_after_training(
+    base: float, mark: str, tmp_path: Path
+):
+    ended = {BASE: base, NEW: 0.994, UNIFORM: 0.3}
+    folder = written(tmp_path / "run", {"copying": DECIDED}, ended=ended)
+    assert rows(folder)[0]["Compared with"].marks == (mark,)
 
 
 def test_one_seed_chooses_nothing(tmp_path: Path):
