@@ -4,12 +4,17 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from reports.blocks import Column, TableBlock, TableCell
-from reports.choices import COLUMNS, RULE, choice_row
+from reports.choices import COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
 
 PAGE = "report.md"
 """The page of a run, in the folder of its name."""
+ABOUT_COSTS = (
+    f"Cost of a step: {COST_HELP} It is “about the same” within the noise of its run, which the "
+    "A/A control of the run shows, and “unclear” where its interval reaches into that."
+)
+ABOUT_SEEDS = f"Seeds: {SEEDS_HELP}"
 DIAGNOSTIC_TITLE, USE_TITLE = "Diagnostic tests", "Uses of attention"
 
 
@@ -34,7 +39,7 @@ def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:
                 title=title,
                 columns=(COLUMNS[0], Column(title="Run"), *COLUMNS[1:]),
                 rows=tuple(rows),
-                notes=() if diagnostic else (RULE,),
+                notes=() if diagnostic else (RULE, ABOUT_COSTS, ABOUT_SEEDS),
             )
         )
     return tables

@@ -19,6 +19,10 @@ EVERY = "A choice for each use of attention"
 OTHER_TASKS = "on other tasks"
 NONE_YET = "none yet"
 """In the place of a variant where none is above uniform attention."""
+SEEDS_HELP = (
+    "Of both; where the variant has another number of seeds than what it is compared with, both "
+    "numbers, and the difference on the seeds that they share, which are tested."
+)
 COST_HELP = (
     "CPU time of a training step over that of the baseline, with its 95% interval over seeds. It "
     "is that “on other tasks” of the use where the two ran on different processors."
@@ -38,19 +42,21 @@ COLUMNS = (
     Column(title="Score", help="Mean over seeds with its 95% interval."),
     Column(title="Compared with", help=AGAINST_HELP),
     Column(title="p", numeric=True, help=P_HELP),
-    Column(title="Seeds"),
+    Column(title="Seeds", help=SEEDS_HELP),
     Column(title="Non-neural baseline", help=NON_NEURAL_HELP),
     Column(title="Tied with", help=TIED_HELP),
     Column(title="Cost of a step", help=COST_HELP),
 )
 """Columns of `choice_row`."""
 RULE = (
-    "How a variant is chosen: it is tied with the best on some test of the use, and significantly "
-    "better than the baseline on most tests. If that holds for several, these come first: those "
-    "above the best non-neural baseline in every seed; then those tied with the best on most "
-    "tests; then the cheapest; then the baseline. Where nothing is significantly better than "
-    "uniform attention, nothing is named. A generated test is a small model of its use, and a "
-    "choice among few variants says little."
+    "How a variant is chosen: of all variants that are tied with the best on some test of the use, "
+    "the first rule in which they differ decides: significantly better than the baseline on more "
+    "tests; above the best non-neural baseline in every seed; tied with the best on more tests; "
+    "cheaper; the baseline itself. So the variant that is named need not have the best mean. Where "
+    "nothing is significantly better than uniform attention, nothing is named. A row shows the "
+    "test of the use with the smallest p, which is corrected for the hypotheses of that test and "
+    "not for the number of tests. A generated test is a small model of its use, and a choice among "
+    "few variants says little."
 )
 TESTS = "Tests: "
 """Start of the note that says what the tests ask."""
@@ -88,7 +94,10 @@ def every_need(folder: RunFolder) -> TableBlock | None:
 
 def _about_costs(noise: CostNoise) -> str:
     """From where on two costs of the run differ."""
-    told = f"A cost is “{ABOUT_THE_SAME}” within a factor of {plain(noise.factor)}"
+    told = (
+        "The cost of a step is the CPU time of a training step over that of the baseline, with its "
+        f"95% interval. It is “{ABOUT_THE_SAME}” within a factor of {plain(noise.factor)}"
+    )
     why = f"({noise.source})"
     if noise.measured:
         why = (

@@ -11,7 +11,7 @@ from reports.needs import LEVEL, Need, tied_with_best
 from reports.numbers import counted, p_text, plain
 from reports.positions import has_positions
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.steps_to_threshold import STEPS
+from reports.ranked_table.steps_to_threshold import STEPS, resolution
 from reports.training_cost import differs, relative_cost
 
 NOTHING_DECIDED = "nothing is decided"
@@ -112,7 +112,9 @@ def stands_for(comparison: Comparison) -> str:
     task = known.task_label(comparison.task)
     title = clean(known.task(comparison.task).title)
     kind = "generated test " if known.is_generated(comparison.task) else ""
-    return f"{kind}{task}, “{title}”" if title else f"{kind}{task}"
+    told = f"{kind}{task}, “{title}”" if title else f"{kind}{task}"
+    options = comparison.task.partition("[")[2].removesuffix("]")
+    return f"{told} ({options.replace(',', ', ')})" if options and options not in task else told
 
 
 def _after_training(comparison: Comparison, variant: str, other: str) -> list[str]:
@@ -142,7 +144,7 @@ def _seeds(comparison: Comparison, variant: str, other: str) -> tuple[str, str]:
     gaps = comparison.differences(variant, other)
     if len({*counts, len(gaps)}) == 1 or not gaps:
         return str(comparison.asked_seeds(variant)), ""
-    gap = f"difference {plain(fmean(gaps))} on the {len(gaps)} that both have"
+    gap = f"difference {plain(fmean(gaps))} on the {len(gaps)} shared seeds"
     return f"{counts[0]} and {counts[1]}", gap
 
 
@@ -184,10 +186,14 @@ def _better(need: Need, name: str) -> str:
 
 
 def _measured(comparison: Comparison, variant: str) -> str:
-    """The score of a variant with its metric, as `accuracy 0.9` or `200 steps to accuracy 0.99`."""
+    """The score of a variant with its metric, as `accuracy 0.9` or `200 steps to accuracy 0.99`.
+
+    Of steps it says how fine they are known.
+    """
     title, score = comparison.ranked_by.title, comparison.short_score(variant)
-    if comparison.metric == STEPS:
-        return f"{score} {uncapitalized(title)}"
+    if comparison.metric == STEPS and comparison.plain is not None:
+        every = plain(resolution(comparison.plain), 0)
+        return f"{score} {uncapitalized(title)}, validated every {every} steps"
     return f"{title} {score}"
 
 

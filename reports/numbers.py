@@ -29,7 +29,7 @@ class Seen(NamedTuple):
     low: float
     high: float
     seeds: int
-    """How many values there were."""
+    """How many values there were; 0 where the text around says it."""
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Self:
@@ -90,12 +90,12 @@ def with_interval(
 
     An interval without width, or without bounds, is left away. One that leaves the range of the
     quantity (a word error rate below 0, an accuracy above 1) says what cannot be: the extremes of
-    the seeds stand in its place.
+    the seeds stand in its place, behind the estimate.
 
     >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0), with_interval(2.0, 2.0, 2.0)
     ('0.900 ± 0.020', '1.50 [1.20, 2.00]', '2.00')
     >>> with_interval(0.31, -0.54, 1.16, limits=(0, 9), seen=Seen.of([0.1, 0.13, 0.7]))
-    '0.10–0.70 (3 seeds)'
+    '0.310 (0.10–0.70, 3 seeds)'
 
     Args:
         value: The estimate.
@@ -112,7 +112,7 @@ def with_interval(
     if not (math.isfinite(up) and math.isfinite(down)) or max(up, down) <= 1e-9 * abs(value):
         return sign + plain(value)
     if seen is not None and leaves_range(low, high, limits, seen, signed=signed):
-        return _of_seeds(seen, signed=signed)
+        return _of_seeds(value, seen, signed=signed)
     digits = digits_for(max(up, down))
     if math.isclose(up, down, rel_tol=0.02):
         return f"{sign}{plain(value, digits)} ± {plain(up, digits)}"
@@ -133,17 +133,21 @@ def leaves_range(
     return under or over
 
 
-def _of_seeds(seen: Seen, *, signed: bool) -> str:
-    """The least and the greatest seed."""
+def _of_seeds(value: float, seen: Seen, *, signed: bool) -> str:
+    """An estimate, the least and the greatest seed, and how many there are where that is known."""
     largest = max(abs(seen.low), abs(seen.high))
     digits = min(digits_for((seen.high - seen.low) / 2), _three_digits(largest))
     while digits < 6 and plain(seen.low, digits) == plain(seen.high, digits):
         digits += 1
-    low, high = (
-        f"{'+' if signed and one > 0 else ''}{plain(one, digits)}" for one in (seen.low, seen.high)
+    # the estimate has three significant digits at least
+    of_value = digits if digits > _three_digits(value) else None
+    middle, low, high = (
+        f"{'+' if signed and one > 0 else ''}{plain(one, places)}"
+        for one, places in ((value, of_value), (seen.low, digits), (seen.high, digits))
     )
     dash = " – " if signed else "–"
-    return f"{low}{dash}{high} ({counted(seen.seeds, 'seed')})"
+    count = f", {counted(seen.seeds, 'seed')}" if seen.seeds else ""
+    return f"{middle} ({low}{dash}{high}{count})"
 
 
 def between(value: float, low: float, high: float) -> str:

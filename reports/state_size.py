@@ -19,9 +19,9 @@ CAPTION = (
     "where the interval would leave the range of the metric. It is drawn against the bytes that "
     "one sequence leaves behind: caches of keys and values, states of recurrences, and what "
     "projections remember, of all layers after the longest sequence of training. Variants that "
-    "keep every key need more with every token; recurrences do not. No variant on the line is "
-    "beaten with a smaller state. Variants with a red certificate are left out, and those of which "
-    "no seed is above uniform attention on validation."
+    "keep every key need more with every token; recurrences do not. The line joins variants above "
+    "which no other has a state as small. Variants that failed a check of their certificate are "
+    "left out, and those of which no seed is above uniform attention on validation."
 )
 
 

@@ -228,15 +228,18 @@ class Comparison:
         ]
 
     def score_text(self, variant: str) -> str:
-        """Mean score with its interval, or the extremes of its seeds where that cannot be."""
-        mean = self.means.get(variant, NOTHING)
-        seen = Seen.of(self.scores.get(variant, {}).values())
-        limits = self.ranked_by.limits
-        return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
+        """Mean score with its interval, or with the extremes of its seeds where that cannot be."""
+        return self._score(variant, Seen.of(self.scores.get(variant, {}).values()))
 
     def short_score(self, variant: str) -> str:
         """The same without the number of its seeds, for where a sentence says it."""
-        return self.score_text(variant).partition(" (")[0]
+        seen = Seen.of(self.scores.get(variant, {}).values())
+        return self._score(variant, seen._replace(seeds=0))
+
+    def _score(self, variant: str, seen: Seen) -> str:
+        mean = self.means.get(variant, NOTHING)
+        limits = self.ranked_by.limits
+        return with_interval(mean.estimate, mean.low, mean.high, limits=limits, seen=seen)
 
     def differences(self, variant: str, other: str | None) -> list[float]:
         """Score minus that of another variant on each common seed."""

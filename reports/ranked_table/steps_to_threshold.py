@@ -77,7 +77,7 @@ def explanation(comparison: Comparison) -> str:
     said = [
         f"Nearly all variants have a test {title} of {better} {level}.",
         "So the table ranks by training steps: those until validation first reached this value.",
-        f"Validation was scored every {_resolution(plain):g} steps, and steps are known no finer.",
+        f"Validation was scored every {resolution(plain):g} steps, and steps are known no finer.",
     ]
     label = comparison.catalog.label
     missed = {name: not_reached(comparison, name) for name in comparison.variants}
@@ -103,8 +103,8 @@ def _steps(comparison: Comparison) -> dict[str, dict[int, float]]:
     return found
 
 
-def _resolution(comparison: Comparison) -> float:
-    """Largest distance between two validations (steps)."""
+def resolution(comparison: Comparison) -> float:
+    """Largest distance between two validations (steps); steps are known no finer."""
     curves = comparison.stored.curves(comparison.metric)
     gaps = [
         after - before

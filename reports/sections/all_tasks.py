@@ -32,17 +32,24 @@ MOST_ROWS = 40
 HOW_TO_READ = (
     "Wins, ties and losses count the comparisons in which a variant is significantly better, n.s. "
     "or significantly worse. Tasks of one use of attention are dependent, so the other columns "
-    "count each use once. The sign test asks whether means are better in more uses than chance "
-    "would give; it is left out where means differ in fewer than six uses. Its p is not corrected "
-    "for the number of lines. P(better) is the probability that a run is better than a run of the "
-    "baseline, averaged over uses, with a 95% bootstrap interval. The interquartile mean is that "
-    "of the middle half of all runs, where 0 is uniform attention and 1 the best possible score. A "
-    "run of a use is the mean over its tasks, seed by seed; tasks without a best possible score "
-    "are left out. Bootstrap intervals of few seeds are too narrow. Variants took part in "
-    "different tasks, so the order of lines is not a ranking."
+    "count each use once; all diagnostic tests together are one use here. {sign_test}P(better) is "
+    "the probability that a run is better than a run of the baseline, averaged over uses, with a "
+    "95% bootstrap interval. The interquartile mean is that of the middle half of all runs, where "
+    "0 is uniform attention and 1 the best possible score. A run of a use is the mean over its "
+    "tasks, seed by seed; tasks without a best possible score are left out. Bootstrap intervals of "
+    "few seeds are too narrow. Variants took part in different tasks, so the order of lines is not "
+    "a ranking."
 )
 
 
+SIGN_TEST = "Sign test"
+ABOUT_SIGN_TEST = (
+    "The sign test asks whether means are better in more uses than chance would give; it is left "
+    "out where means differ in fewer than six uses. Its p is not corrected for the number of "
+    "lines. "
+)
+COMPARISONS_HELP = "Tasks and networks in which the variant and the baseline were compared."
+SCALED_HELP = "Comparisons with a best possible score, and of how many uses they are."
 IQM_HELP = "Of the comparisons whose metric has a best possible score."
 
 
@@ -69,7 +76,10 @@ def all_tasks_section(folder: RunFolder) -> Section | None:
         columns=_columns(label),
         rows=tuple(_row(folder, name, shared[name], levels[name]) for name in order),
     )
-    return _section(Paragraph(HOW_TO_READ), _without_empty_columns(table))
+    table = _without_empty_columns(table)
+    tested = any(column.title == SIGN_TEST for column in table.columns)
+    told = HOW_TO_READ.format(sign_test=ABOUT_SIGN_TEST if tested else "")
+    return _section(Paragraph(told), table)
 
 
 def _section(*blocks: Block) -> Section:
@@ -105,7 +115,7 @@ def _columns(baseline: str) -> tuple[Column, ...]:
     place = "Place by the mean score, and of how many variants; mean over uses."
     return (
         Column(title="Variant"),
-        Column(title="Comparisons", numeric=True),
+        Column(title="Comparisons", numeric=True, help=COMPARISONS_HELP),
         Column(
             title="Mean rank",
             numeric=True,
@@ -113,13 +123,13 @@ def _columns(baseline: str) -> tuple[Column, ...]:
             help=place,
         ),
         Column(title=f"Against {baseline}", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
-        Column(title="Sign test", unit="better of differing, p", help=test),
+        Column(title=SIGN_TEST, unit="better of differing, p", help=test),
         Column(title="Against uniform", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
-        Column(title="Sign test", unit="better of differing, p", help=test),
+        Column(title=SIGN_TEST, unit="better of differing, p", help=test),
         Column(title="P(better)", unit=f"than {baseline}", numeric=True, better="higher"),
         Column(title="Interquartile mean", numeric=True, better="higher", help=IQM_HELP),
         Column(title="Interquartile mean", unit=f"of {baseline} there", numeric=True),
-        Column(title="Comparisons", unit="of interquartile means", numeric=True),
+        Column(title="Comparisons", unit="of interquartile means", numeric=True, help=SCALED_HELP),
     )
 
 

@@ -136,11 +136,16 @@ def outcomes_text(tested: Sequence[Comparison]) -> str:
     chance is counted apart.
     """
     totals, known = _totals(tested), tested[0].catalog
-    edges = sum(found[AT_EDGE] for found in totals.values())
+    edges, undecided = (
+        sum(found[outcome] for found in totals.values()) for outcome in (AT_EDGE, "undecided")
+    )
     parts = []
     if edges:
-        are = "hypothesis is" if edges == 1 else "hypotheses are"
-        parts.append(f"Another {edges} {are} equivalent {AT_EDGE}, which shows nothing.")
+        are = "is" if edges == 1 else "are"
+        parts.append(
+            f"Of the rest, {edges} {are} equivalent {AT_EDGE}, which shows nothing, and "
+            f"{undecided} undecided."
+        )
     for name, found in totals.items():
         uniform = known.flag(name, "uniform_baseline")
         kinds = [*OUTCOMES, AT_EDGE] if found[AT_EDGE] else OUTCOMES

@@ -21,9 +21,16 @@ SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
 )
+MARGIN_HELP = (
+    "A difference is called equivalent if two one-sided tests show that it is smaller. It may be "
+    "significant all the same."
+)
 MARGIN = "Margin"
 """Title of the column that is left out where all comparisons have the same."""
-SAME_MARGIN = "Scores that differ by less than {margin} are equivalent."
+SAME_MARGIN = (
+    "A difference is called equivalent if two one-sided tests show that it lies within {margin} of "
+    "zero. It may be significant all the same."
+)
 NO_MARGIN = "No margin was fixed for these metrics, so nothing is called equivalent."
 AS_UNIFORM = " (as uniform attention is)"
 """Behind what is equivalent to the baseline where uniform attention is, too."""
@@ -40,7 +47,7 @@ def decisions_table(folder: RunFolder, tested: Sequence[Comparison]) -> TableBlo
     columns = (
         Column(title="Comparison"),
         Column(title="Metric"),
-        Column(title=MARGIN, numeric=True, help="Scores that differ by less are equivalent."),
+        Column(title=MARGIN, numeric=True, help=MARGIN_HELP),
         Column(title="Seeds", numeric=True),
         Column(title="Tested", numeric=True, help="Primary hypotheses."),
         *(_column(folder.catalog.label(name)) for name in references),

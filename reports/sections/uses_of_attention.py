@@ -15,9 +15,9 @@ HOW_TO_READ = (
     "One line for each comparison. The best variant has the best mean of those with several "
     "seeds. Of equal means the baseline is first, then the variant with fewer parameters. The "
     "verdict says whether it is significantly better than uniform attention and than the baseline. "
-    "Scores are "
-    "means over seeds with 95% t intervals. Where an interval would leave the range of the metric, "
-    "the least and the greatest seed are printed. Scores of different tasks are not comparable."
+    "Scores are means over seeds with 95% t intervals. Where an interval would leave the range of "
+    "the metric, the least and the greatest seed stand in its place. Scores of different tasks are "
+    "not comparable."
 )
 ALONE = (
     "Each of these ran alone in its network. The score is that of the network and says nothing "

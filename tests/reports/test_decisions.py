@@ -229,7 +229,7 @@ def test_a_margin_that_all_comparisons_share_is_a_sentence_and_no_column(tmp_pat
     assert "Margin" not in rows[0]
     assert "No margin was fixed for these metrics" in notes
     _, notes = table_and_notes(with_margins(folder, 0.05))
-    assert "Scores that differ by less than 0.0500 are equivalent." in notes
+    assert "within 0.0500 of zero" in notes
 
 
 def test_comparisons_of_which_most_is_decided_come_first(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_choices_findings_and_terminal_speak_of_the_same_steps(tmp_path: Path):
     table = choices_table(folder)
     assert table is not None
     score, against = (cell.text for cell in table.rows[0][3:5])
-    assert score == "102.7 ± 6.3 steps to token accuracy 0.99"
+    assert score == "102.7 ± 6.3 steps to token accuracy 0.99, validated every 655 steps"
     assert against.startswith("401.3 ± 3.8 of")
     assert "steps_to_threshold_count" in as_text(folder.ranked_lines)
     section = findings_section(folder)

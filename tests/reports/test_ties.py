@@ -168,14 +168,14 @@ def test_no_interval_leaves_the_range_of_its_metric(tmp_path: Path):
     levels = {BASE: (0.05, 0.7, 0.1), "scaled_dot": (0.99, 0.995, 1.0), UNIFORM: (0.4, 0.42, 0.41)}
     folder = written(tmp_path / "run", levels)
     (comparison,) = folder.comparisons
-    assert comparison.score_text(BASE) == "0.05–0.70 (3 seeds)"
-    assert comparison.score_text("scaled_dot") == "0.99–1.00 (3 seeds)"
+    assert comparison.score_text(BASE) == "0.283 (0.05–0.70, 3 seeds)"
+    assert comparison.score_text("scaled_dot") == "0.995 (0.99–1.00, 3 seeds)"
     assert comparison.score_text(UNIFORM) == "0.410 ± 0.025"
     line = folder.ranked_lines.set_index("selector").loc[BASE].to_dict()
     assert interval_text(line, "score") == comparison.score_text(BASE)
     glance = uses_section(folder)
     assert glance is not None
-    for text in ("0.05–0.70 (3 seeds)", "0.99–1.00 (3 seeds)"):
+    for text in ("0.283 (0.05–0.70, 3 seeds)", "0.995 (0.99–1.00, 3 seeds)"):
         assert text in "\n".join(
             entry.text for b in glance.blocks for row in getattr(b, "rows", ()) for entry in row
         )
