@@ -104,11 +104,11 @@ def _not_shown(folder: RunFolder) -> list[Block]:
     base = folder.catalog.label(folder.catalog.baseline)
     reasons = sum(bool(one.reason) for one in found)
     told = (
-        f"On the task that is said to show what they are for, {counted(worse, 'variant')} "
-        f"{'is' if worse == 1 else 'are'} significantly worse than {base}, and "
-        f"{len(found) - worse} below it and undecided. “{NOT_SHOWN}” among the details has "
-        f"them all; for {reasons} it says why the advantage that the paper reports may not appear "
-        "at this size."
+        "The default task of a mechanism is meant to show what it is for. "
+        f"{counted(worse, 'variant')} {'is' if worse == 1 else 'are'} significantly worse than "
+        f"{base} there; {len(found) - worse} more score lower, and the difference is undecided. "
+        f"“{NOT_SHOWN}” among the details lists them all; for {reasons} it says why the advantage "
+        "that the paper reports may not appear at this size."
     )
     return [Paragraph(told)]
 

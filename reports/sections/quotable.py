@@ -3,6 +3,7 @@
 from statistics import fmean
 
 from reports.blocks import Block, Paragraph, Section
+from reports.evidence import stands_for
 from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
 from reports.numbers import p_text, plain
@@ -24,8 +25,9 @@ OPENINGS = (
     ("undecided", "undecided"),
 )
 CAPTION = (
-    "Means over paired seeds with their 95% t intervals, or from the lowest to the highest seed "
-    "where an interval would leave the range. The square is the baseline, the triangle a control."
+    "Means over {seeds} paired seeds with their 95% t intervals, or from the lowest to the highest "
+    "seed where an interval would leave the range. The square is the baseline, the triangle a "
+    "control. {test}."
 )
 
 
@@ -68,19 +70,25 @@ def _figure(at: int, comparison: Comparison) -> Block:
             name=known.label(name), kind=kind, mean=mean.estimate, low=mean.low, high=mean.high
         )
         lines.append(one)
-    said = (f"{metric.title}: {comparison.title}", CAPTION, metric.axis)
+    test = stands_for(comparison)
+    caption = CAPTION.format(seeds=_many(comparison), test=test[:1].upper() + test[1:])
+    said = (f"{metric.title}: {comparison.title}", caption, metric.axis)
     return scores_figure(f"quotable-{at}", said, lines, metric.limits)
+
+
+def _many(comparison: Comparison) -> str:
+    """Seeds of its variants: one number, or the least and the most."""
+    seeds = sorted({len(found) for found in comparison.scores.values() if found})
+    return f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
 
 
 def _paragraph(folder: RunFolder, comparison: Comparison) -> str:
     known, metric = comparison.catalog, comparison.ranked_by
     scores = [f"{known.label(name)} {comparison.score_text(name)}" for name in _ordered(comparison)]
-    seeds = sorted({len(found) for found in comparison.scores.values() if found})
-    many = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     parts = [
         f"{comparison.title}. {metric.title} ({metric.unit}, {comparison.better} is better), mean "
-        f"and 95% t interval over {many} paired seeds, or the lowest and highest seed where an "
-        f"interval would leave the range: {join(scores, len(scores))}."
+        f"and 95% t interval over {_many(comparison)} paired seeds, or the lowest and highest seed "
+        f"where an interval would leave the range: {join(scores, len(scores))}."
     ]
     for reference in (comparison.baseline, comparison.uniform_baseline):
         if reference is not None:
