@@ -9,7 +9,6 @@ from reports.blocks import clean
 from reports.catalog import uncapitalized
 from reports.needs import LEVEL, Need, tied_with_best
 from reports.numbers import counted, p_text, plain
-from reports.positions import has_positions
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.steps_to_threshold import STEPS, resolution
 from reports.training_cost import differs, relative_cost
@@ -54,7 +53,7 @@ def evidence_of(need: Need) -> Evidence:
             non_neural=_non_neural(need),
             tied=_worse_than_uniform(comparison),
         )
-    marks = ["no positions"] if need.beats_baseline and lacks_positions(need) else []
+    marks = ["no positions"] if need.beats_baseline and need.baseline_lacks_positions else []
     if base and base not in (variant, beaten):
         marks.append(f"n.s. against {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None
@@ -97,13 +96,6 @@ def evidence_text(need: Need) -> str:
     if found.non_neural:
         parts.append(f"non-neural baseline {found.non_neural}")
     return "; ".join(parts)
-
-
-def lacks_positions(need: Need) -> bool:
-    """Whether the choice has positions of its own and the baseline has none."""
-    catalog, base = need.evidence.catalog, need.evidence.baseline
-    known = base is not None and has_positions(catalog, need.variant)
-    return known and not has_positions(catalog, base or "")
 
 
 def stands_for(comparison: Comparison) -> str:

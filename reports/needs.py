@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reports.folder import RunFolder
+from reports.positions import has_positions
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.headline import separating
 from reports.training_cost import CostNoise, in_order, noise_of, relative_cost
@@ -90,6 +91,13 @@ class Need:
         return beats(self.evidence, self.variant, self.evidence.uniform_baseline)
 
     @property
+    def baseline_lacks_positions(self) -> bool:
+        """Whether the choice has positions of its own and the baseline has none."""
+        catalog, base = self.evidence.catalog, self.evidence.baseline
+        known = base is not None and has_positions(catalog, self.variant)
+        return known and not has_positions(catalog, base or "")
+
+    @property
     def is_open(self) -> bool:
         """Whether nothing is above uniform attention, or decided, so that nothing is chosen yet."""
         if self.evidence.uniform_baseline is None:
@@ -138,10 +146,14 @@ def _title(comparison: Comparison) -> str:
 
 
 def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:
-    """Where a variant is better than the baseline, where something was learned, and the rest."""
+    """Where a variant is better than the baseline, where something was learned, and the rest.
 
-    def strength(need: Need) -> tuple[float, str]:
-        return need.p_baseline, need.title
+    Of the first, those come last in which the baseline has no positions and the choice has: that
+    it is worse there is no surprise.
+    """
+
+    def strength(need: Need) -> tuple[bool, float, str]:
+        return need.baseline_lacks_positions, need.p_baseline, need.title
 
     settled = [need for need in found if not need.is_open]
     decided = sorted((need for need in settled if need.beats_baseline), key=strength)

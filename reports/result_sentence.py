@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from bench.api.headline import is_made
 from reports.catalog import uncapitalized
-from reports.evidence import lacks_positions
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
 from reports.prose import join
@@ -56,7 +55,8 @@ def _named(need: Need) -> str:
     catalog, base = comparison.catalog, comparison.baseline or ""
     told = f"{catalog.label(need.variant)} on {catalog.task_label(comparison.task)}"
     scores = f"{comparison.short_score(need.variant)} against {comparison.short_score(base)}"
-    without = f" of {catalog.label(base)} without positions" if lacks_positions(need) else ""
+    lacks = need.baseline_lacks_positions
+    without = f" of {catalog.label(base)} without positions" if lacks else ""
     return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without})"
 
 
