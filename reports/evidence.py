@@ -25,8 +25,8 @@ class Evidence:
     against: str
     """Score of the baseline, or of uniform attention where the baseline is not beaten."""
     marks: tuple[str, ...] = ()
-    """What the reference lacks, how the baseline stands where it is not the reference, and how both
-    stand after training where an area along training is ranked."""
+    """What the reference lacks or has not learned, how the baseline stands where it is not the
+    reference, and how both stand after training where an area along training is ranked."""
     p: float = math.nan
     """Of no difference to the reference; NaN where nothing was tested."""
     seeds: str
@@ -53,7 +53,10 @@ def evidence_of(need: Need) -> Evidence:
             non_neural=_non_neural(need),
             tied=_worse_than_uniform(comparison),
         )
-    marks = ["no positions"] if need.beats_baseline and need.baseline_lacks_positions else []
+    marks = []
+    if need.beats_baseline:
+        marks += ["no positions"] if need.baseline_lacks_positions else []
+        marks += ["not above uniform attention"] if need.baseline_is_uniform else []
     if base and base not in (variant, beaten):
         marks.append(f"n.s. against {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None

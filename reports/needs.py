@@ -98,6 +98,13 @@ class Need:
         return known and not has_positions(catalog, base or "")
 
     @property
+    def baseline_is_uniform(self) -> bool:
+        """Whether the baseline is not significantly better than uniform attention."""
+        base, uniform = self.evidence.baseline, self.evidence.uniform_baseline
+        known = {base, uniform} <= self.evidence.compared.keys()
+        return known and base != uniform and not beats(self.evidence, base or "", uniform)
+
+    @property
     def is_open(self) -> bool:
         """Whether nothing is above uniform attention, or decided, so that nothing is chosen yet."""
         if self.evidence.uniform_baseline is None:
@@ -148,12 +155,13 @@ def _title(comparison: Comparison) -> str:
 def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:
     """Where a variant is better than the baseline, where something was learned, and the rest.
 
-    Of the first, those come last in which the baseline has no positions and the choice has: that
-    it is worse there is no surprise.
+    Of the first, those come last in which the baseline has no positions and the choice has, or in
+    which it is no better than uniform attention: that it is worse there is no surprise.
     """
 
     def strength(need: Need) -> tuple[bool, float, str]:
-        return need.baseline_lacks_positions, need.p_baseline, need.title
+        expected = need.baseline_lacks_positions or need.baseline_is_uniform
+        return expected, need.p_baseline, need.title
 
     settled = [need for need in found if not need.is_open]
     decided = sorted((need for need in settled if need.beats_baseline), key=strength)

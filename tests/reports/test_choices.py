@@ -145,6 +145,15 @@ def test_it_is_said_where_the_baseline_has_no_positions(tmp_path: Path):
     assert rows(both)[0]["Compared with"].marks == ()
 
 
+def test_it_is_said_where_the_baseline_is_not_above_uniform_attention(tmp_path: Path):
+    untaught = {BASE: 0.3005, NEW: 0.90, UNIFORM: 0.30}
+    tasks = {"copying": untaught, "sorting": {**DECIDED, NEW: 0.8}}
+    found = rows(written(tmp_path / "run", tasks))
+    assert [row["Test"].text for row in found] == ["sorting", "copying"]
+    marks = [row["Compared with"].marks for row in found]
+    assert marks == [(), ("not above uniform attention",)]
+
+
 @pytest.mark.parametrize(
     ("base", "mark"),
     [
