@@ -1,6 +1,5 @@
 """A pack: a published run as one Parquet file, with what a report must know inside (ADR 11)."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -15,6 +14,7 @@ from bench.api.errors import DataDamaged
 from bench.api.plain_text import message_of
 from bench.api.whole_file import written_whole
 from results.catalog import CATALOG
+from results.compressed import compressed, json_text, uncompressed
 from results.frame import COLUMNS, NUMBERS, StoredRun, rows_of
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, OtherSchema
@@ -127,19 +127,19 @@ class Pack:
     @cached_property
     def _origins(self) -> JsonObject | None:
         text = self._stored.get(_ORIGINS)
-        return None if text is None else as_object(read_value(text))
+        return None if text is None else as_object(uncompressed(text))
 
     def environments(self) -> dict[str, JsonObject]:
         """Facts of every machine by environment id."""
         with self._whole():
-            stored = as_object(read_value(self._stored[_ENVIRONMENTS]))
+            stored = as_object(uncompressed(self._stored[_ENVIRONMENTS]))
         return {name: as_object(facts) for name, facts in stored.items()}
 
     def read_json(self, name: str) -> Json:
         """One of `FILES`, or None where the run had no such file."""
         text = self._stored.get(_PREFIX + name)
         with self._whole():
-            return None if text is None else read_value(text)
+            return None if text is None else uncompressed(text)
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -193,8 +193,8 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     records = source.ledger().newest()
     stored = {
         _SCHEMA: str(RECORD_SCHEMA),
-        _ENVIRONMENTS: _json(source.environments()),
-        _ORIGINS: _json(_origins(records, places)),
+        _ENVIRONMENTS: compressed(source.environments()),
+        _ORIGINS: compressed(_origins(records, places)),
     }
     if artifacts := shown_artifacts(source, records.values()):
         stored[_ARTIFACTS] = packed(artifacts)
@@ -204,7 +204,7 @@ def write_pack(source: PackedRun, path: Path) -> Path:
             commands: list[Json] = [with_run_folder(str(one)) for one in as_list(data["commands"])]
             data = {**data, "commands": commands}
         if data is not None:
-            stored[_PREFIX + name] = _json(data)
+            stored[_PREFIX + name] = compressed(data)
     table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)
     # without the copy of the schema, which would hold the metadata a second time
     how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
@@ -219,13 +219,9 @@ def _origins(records: Mapping[str, Record], cells: Iterable[str]) -> JsonObject:
     shared: dict[str, str] = {}
     found: dict[str, Json] = {}
     for id_ in cells:
-        origin = _json({name: getattr(records[id_], name) for name in _ORIGIN})
+        origin = json_text({name: getattr(records[id_], name) for name in _ORIGIN})
         found[id_] = shared.setdefault(origin, str(len(shared)))
     return {"shared": {key: read_value(text) for text, key in shared.items()}, "cells": found}
-
-
-def _json(data: object) -> str:
-    return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def _dtypes() -> Mapping[str, str]:

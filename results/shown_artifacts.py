@@ -1,14 +1,12 @@
 """What packs keep of artifacts: notes, and a few maps and samples of data with an open license."""
 
-import base64
-import json
-import zlib
 from collections.abc import Iterable
 from typing import Protocol
 
 from results.artifact import whole_artifact
 from results.catalog import CATALOG, RunCatalog
-from results.json_values import Json, JsonObject, as_list, as_object, read_value
+from results.compressed import compressed, uncompressed
+from results.json_values import Json, JsonObject, as_list, as_object
 from results.row import Record
 
 MOST_MAPS, MOST_SAMPLES = 2, 3
@@ -70,16 +68,15 @@ def _is_small(entry: JsonObject) -> bool:
 
 
 def packed(artifacts: JsonObject) -> str:
-    """As text; metadata of a Parquet file are not compressed, and maps compress well.
+    """As a short text.
 
-    >>> unpacked(packed({"cell": {"samples": []}}))
+    >>> unpacked(packed({"cell": {"samples": []}}).encode())
     {'cell': {'samples': []}}
     """
-    text = json.dumps(artifacts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+    return compressed(artifacts)
 
 
-def unpacked(text: str) -> dict[str, JsonObject]:
+def unpacked(text: bytes) -> dict[str, JsonObject]:
     """What `packed` wrote; raises whatever damaged bytes lead to."""
-    found = as_object(read_value(zlib.decompress(base64.b64decode(text)).decode()))
+    found = as_object(uncompressed(text))
     return {cell: whole_artifact(as_object(one)) for cell, one in found.items()}
