@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from synthetic_document import NEEDS, overview, with_first_screen
 
+from reports.choices import COLUMNS
 from reports.folder import read_folder
 from reports.html import page as written
 from reports.render import RenderedReport, document
@@ -32,6 +33,8 @@ FLAGS = [
     "--disable-sync",
 ]
 WIDE, NARROW = (1280, 800), (390, 844)
+LEAST_CELL, MOST_CELL = 40, 160
+"""Width and height of a cell of the choices (pixels): a word beside its padding, eight lines."""
 THEMES = ("light", "dark")
 MOST_BYTES = 2_000_000
 MOST_SCREENS = 30
@@ -114,21 +117,28 @@ def test_a_page_that_loads_something_is_noticed(browser: Any, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_first_screen_holds_sentence_choices_and_figure(
+def test_the_first_screen_holds_the_sentence_and_choices(
     visit: Open, full: Path, theme: str
 ) -> None:
     page = visit(full, theme=theme)
     assert page.locator("#choices tbody tr").count() == len(NEEDS)
-    for selector in (
-        "h1",
-        ".headline",
-        "#choices",
-        "#quality-cost .wide",
-        "#quality-cost figcaption",
-    ):
+    for selector in ("h1", ".headline", "#choices thead", "#choices tbody tr:nth-child(3)"):
         assert bottom(page, selector) <= WIDE[1], selector
+    assert bottom(page, "#quality-cost .wide") <= 2.5 * WIDE[1]
     names = page.locator("#quality-cost .wide text").all_text_contents()
     assert {point.name for point in overview().points} <= set(names)
+
+
+def test_no_cell_of_the_choices_is_squeezed(visit: Open, full: Path) -> None:
+    page = visit(full)
+    sizes = page.evaluate(
+        """[...document.querySelectorAll('#choices td')]
+        .map((cell) => [cell.offsetWidth, cell.offsetHeight])"""
+    )
+    assert len(sizes) == len(NEEDS) * len(COLUMNS)
+    assert min(width for width, _ in sizes) >= LEAST_CELL
+    assert max(height for _, height in sizes) <= MOST_CELL
+    assert height_and_width(page)[1] == WIDE[0]
 
 
 def test_names_in_the_overview_do_not_overlap(visit: Open, full: Path) -> None:
