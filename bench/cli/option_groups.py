@@ -156,7 +156,11 @@ selection = _together(
         help="Slot of the backbone that holds the variant. Default: the first.",
     ),
     click.option("--preset", default="quick", show_default=True, help=PRESET_HELP),
-    click.option("--minutes", default=0.0, help="Wall time to fill (minutes). 0: the preset's."),
+    click.option(
+        "--minutes",
+        default=0.0,
+        help="Wall time to fill (minutes). 0: the preset's, or no limit with --tasks or --seeds.",
+    ),
     click.option(
         "--seeds", default=0, help="Number of seeds of every variant and task. 0: the preset's."
     ),

@@ -124,11 +124,17 @@ def _seconds_to_fill(request: Request) -> float:
 
 
 def _fill(made: Plan, wanted: Sequence[PlannedCell]) -> None:
-    """Take cells in order while they fit; list the rest with its command."""
+    """Take cells in order while they fit; list the rest with its command.
+
+    Seeds that were asked for are all taken, unless minutes were asked for, too; those that looks
+    add have what is left of the budget.
+    """
+    asked_for = made.request.seeds and not made.request.minutes
+    room_s = math.inf if asked_for else made.room_s
     spent = 0.0
     for planned in wanted:
         spent += planned.seconds
-        if spent <= made.room_s:
+        if spent <= room_s:
             asked = made.variants.get(planned.cell.variant)
             made.quality.append(replace(planned, shown_variant=asked.text if asked else ""))
         else:

@@ -272,6 +272,13 @@ def test_named_tasks_have_no_budget():
     assert len(asked.cells) == 2 * PRESETS["quick"].seeds * count
 
 
+def test_seeds_that_were_asked_for_have_no_budget_unless_minutes_are_named():
+    asked = Request(seeds=PRESETS["quick"].seeds + 2, jobs=1, speed=False)
+    assert not plan(asked).left_out
+    within = plan(replace(asked, minutes=PRESETS["quick"].budget_s / 60))
+    assert {"65 minutes" in one.reason for one in within.left_out} == {True}
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_plans_everything(name):
     preset = PRESETS[name]
