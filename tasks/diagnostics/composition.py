@@ -69,7 +69,7 @@ class CompositionConfig(Config):
     ),
 )
 class Composition(Diagnostic):
-    """Random permutations; each position is answered with the product of those up to it.
+    """Permutations or swaps alone; each position is answered with the product of those up to it.
 
     The first one is applied first. Permutations are numbered in the order of their digits, so that
     number 0 changes nothing.

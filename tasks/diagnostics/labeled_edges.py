@@ -54,7 +54,7 @@ class LabeledEdgesConfig(Config):
 
 @register("task", "labeled_edges", config=LabeledEdgesConfig)
 class LabeledEdges(Diagnostic):
-    """A token is a symbol and the label that it asks for; the answer is another token's symbol.
+    """A token asks for a label; the answer is the symbol along that edge, seen by relations alone.
 
     >>> task = LabeledEdges(LabeledEdgesConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
