@@ -1,7 +1,7 @@
 """Numbers as text: as many digits as the interval supports, never more."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, Self
 
 from reports.blocks import NO_VALUE
@@ -89,8 +89,8 @@ def with_interval(
     """Print an estimate and its interval: `±` where it is symmetric, else brackets.
 
     An interval without width, or without bounds, is left away. One that leaves the range of the
-    quantity (a word error rate below 0, an accuracy above 1) says what cannot be: the extremes of
-    the seeds stand in its place, behind the estimate.
+    quantity (a word error rate below 0, an accuracy above 1) says what cannot be. There the
+    extremes of the seeds follow the estimate.
 
     >>> with_interval(0.9, 0.88, 0.92), with_interval(1.5, 1.2, 2.0), with_interval(2.0, 2.0, 2.0)
     ('0.900 ± 0.020', '1.50 [1.20, 2.00]', '2.00')
@@ -174,6 +174,16 @@ def scaled(value: float) -> str:
         if abs(value) >= size:
             return f"{plain(value / size)} {prefix}"
     return plain(value, 0 if value == int(value) else None)
+
+
+def least_to_most(counts: Collection[int]) -> str:
+    """Print one number where all are the same, else the least and the most.
+
+    >>> least_to_most([5, 5]), least_to_most([3, 8, 5])
+    ('5', '3 to 8')
+    """
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def percent(ratio: float) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -12,7 +12,7 @@ from reports.choices import NONE_YET, TESTS
 from reports.folder import RunFolder, read_folder
 from reports.longer_inputs import longer_inputs_section
 from reports.markdown import escape
-from reports.numbers import plain
+from reports.numbers import least_to_most, plain
 from reports.render import document
 from reports.sections.quotable import quotable_section
 from reports.state_size import state_section
@@ -145,7 +145,7 @@ LIMITS = (
     "inputs are selected for them, though nothing is trained on them. Some sizes and recipes were "
     "chosen by looking at scores of published seeds, that of `raffel_monotonic` among them "
     "([limits](docs/limits.md)). Scores are means of {} paired seeds with 95% t intervals; where "
-    "one would leave the range, the least and the greatest seed stand behind the mean. p values "
+    "one would leave the range, the lowest and the highest seed follow the mean. p values "
     "are those of moderated paired t tests with Holm's correction "
     "([statistics](docs/statistics.md)). “Decided” means that a test finds a difference, or that "
     "it shows the difference to be smaller than a margin."
@@ -157,7 +157,7 @@ def findings(root: Path) -> str:
     folder = read_folder(root / PUBLISHED / RUN)
     trained = (one.cell for one in folder.of_kind("quality") if one.record.status == "ok")
     seeds = Counter((cell.task, cell.backbone, cell.slot, cell.variant) for cell in trained)
-    limits = LIMITS.format(_range(seeds.values()))
+    limits = LIMITS.format(least_to_most(seeds.values()))
     told = _filled(FINDINGS, folder)
     flagship = read_folder(root / PUBLISHED / FLAGSHIP)
     told += _filled(FLAGSHIP_FINDINGS, flagship)
@@ -166,12 +166,6 @@ def findings(root: Path) -> str:
     blocks = () if section is None else section.blocks
     drawn = [one for one in blocks if isinstance(one, Figure) and task in one.title]
     return "\n".join([limits, "", *told, "", _drawing(root, drawn[0], place)])
-
-
-def _range(counts: Collection[int]) -> str:
-    """`5`, or `3 to 8` where the counts differ."""
-    least, most = min(counts), max(counts)
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def _drawing(root: Path, figure: Figure, place: str) -> str:

@@ -106,7 +106,8 @@ def _not_shown(folder: RunFolder) -> list[Block]:
     told = (
         "The default task of a mechanism is meant to show what it is for. "
         f"{counted(worse, 'variant')} {'is' if worse == 1 else 'are'} significantly worse than "
-        f"{base} there; {len(found) - worse} more score lower, and the difference is undecided. "
+        f"{base} there; the difference is undecided for {len(found) - worse} more with a lower "
+        "score. "
         f"“{NOT_SHOWN}” among the details lists them all; for {reasons} it says why the advantage "
         "that the paper reports may not appear at this size."
     )

@@ -6,7 +6,7 @@ from reports.blocks import Block, Paragraph, Section
 from reports.evidence import stands_for
 from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
-from reports.numbers import p_text, plain
+from reports.numbers import least_to_most, p_text, plain
 from reports.prose import join
 from reports.quality_cost import seen_within
 from reports.ranked_table.comparison import Comparison
@@ -78,8 +78,7 @@ def _figure(at: int, comparison: Comparison) -> Block:
 
 def _many(comparison: Comparison) -> str:
     """Seeds of its variants: one number, or the least and the most."""
-    seeds = sorted({len(found) for found in comparison.scores.values() if found})
-    return f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    return least_to_most([len(found) for found in comparison.scores.values() if found])
 
 
 def _paragraph(folder: RunFolder, comparison: Comparison) -> str:

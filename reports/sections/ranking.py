@@ -28,7 +28,7 @@ NO_RANKS = (
 HOW_TO_READ = {
     "Scores": (
         "Means over seeds with 95% t intervals. Where an interval would leave the range of the "
-        "metric, the least and the greatest seed stand in its place, as 0.98 (0.95–1.00, 3 "
+        "metric, the lowest and the highest seed follow the mean, as 0.98 (0.95–1.00, 3 "
         "seeds). A number without bounds is the mean of equal scores, or one seed. A variant with "
         "fewer seeds is marked. One seed has no interval and no rank."
     ),

@@ -37,8 +37,8 @@ def score_grid_section(folder: RunFolder) -> Section | None:
             0,
             Paragraph(
                 "Scores in bold are tied with the best of their column. Where a t interval would "
-                "leave the range of the metric, the least and the greatest seed stand in its "
-                "place. Lines are in the order of the mean rank, which is not a test."
+                "leave the range of the metric, the lowest and the highest seed follow "
+                "the mean. Lines are in the order of the mean rank, which is not a test."
             ),
         )
     return Section(key="overview", title="Scores of all variants", blocks=tuple(blocks))

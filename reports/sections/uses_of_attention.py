@@ -16,7 +16,7 @@ HOW_TO_READ = (
     "seeds. Of equal means the baseline is first, then the variant with fewer parameters. The "
     "verdict says whether it is significantly better than uniform attention and than the baseline. "
     "Scores are means over seeds with 95% t intervals. Where an interval would leave the range of "
-    "the metric, the least and the greatest seed stand in its place. Scores of different tasks are "
+    "the metric, the lowest and the highest seed follow the mean. Scores of different tasks are "
     "not comparable."
 )
 ALONE = (

@@ -43,7 +43,8 @@ def written(
     for name, facts in known["variants"].items():  # type: ignore[attr-defined]  # a plain dictionary
         facts["family"] = "position" if name in positions else "score"
     plain = known["metrics"][METRIC]  # type: ignore[index]  # a plain dictionary
-    known["metrics"] |= {AREA: {**plain, "title": f"{plain['title']} along training"}}  # type: ignore[operator]
+    along = {**plain, "title": f"{plain['title']} along training"}
+    known["metrics"] |= {AREA: along}  # type: ignore[operator]  # a plain dictionary
     known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
     one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
     known["tasks"] = {

@@ -18,7 +18,7 @@ NAMES = sorted(filter(tells_places, listed_variants()))
 
 
 def moved(name: str) -> float:
-    """How much the output of the last token changes where all earlier ones stand in reverse."""
+    """How much the output of the last token changes where all earlier ones are reversed."""
     torch.manual_seed(0)
     made = variants.build(name, dim=WIDTH, heads=2, regime="causal", attention_only=True)
     made = made.double().eval()
