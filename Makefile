@@ -40,6 +40,7 @@ test: static
 
 # What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
 # The run proves no variant again, because tests/bench/conformance has proved each of them.
+slow: export JAXTYPING_DISABLE = 1
 slow: setup
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable -m slow
 	$(BIN)/python -m bench run --variants all --preset smoke --no-verify --out runs/smoke-all

@@ -2,7 +2,8 @@
 
 jaxtyping's hook rewrites `variants` and `tasks` as they are imported, so it is installed before
 anything here imports them. Slow tests run the code as users do, without these checks, which take a
-quarter of the time of a certificate. Under the hook `torch.compile(fullgraph=True)` breaks, so
+quarter of the time of a certificate; `make slow` does without the hook, which takes seven seconds
+of every process, by JAXTYPING_DISABLE=1. Under the hook `torch.compile(fullgraph=True)` breaks, so
 compiled code is tested in a process without it.
 """
 
@@ -24,7 +25,8 @@ from jaxtyping import config, install_import_hook
 
 torch.set_num_threads(1)
 
-install_import_hook(["variants", "tasks"], "beartype.beartype")
+if not config.jaxtyping_disable:
+    install_import_hook(["variants", "tasks"], "beartype.beartype")
 
 from bench.api.loading import load_package  # noqa: E402
 

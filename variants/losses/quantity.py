@@ -5,7 +5,8 @@ of streaming monotonic attention ASR", https://arxiv.org/abs/2107.00635, which t
 et al., 2020, "Minimum latency training strategies for streaming sequence-to-sequence ASR",
 https://arxiv.org/abs/2004.05009. The term of a sentence is added to its likelihood, which is summed
 over words, so the sum over sentences is divided by the number of target tokens, as the likelihood
-is here.
+is here. The end of a sentence counts as a word, and so wants weight behind the last one, where a
+source may have nothing left to read; `end=false` leaves it out.
 
 Deviations: several heads are averaged. Where a walk that runs off the end reads the last key
 (`end=last`), no weight is ever missing and the term is zero.
@@ -15,15 +16,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.batch import Sizes
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants.losses.coverage import NO_TARGET, per_token, scored_weights
+from variants.losses.coverage import NO_TARGET, per_token
+
+EOS = Sizes._field_defaults["eos"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +37,8 @@ class QuantityConfig(Config):
 
     weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
     """lambda (nats per unit of missing weight)."""
+    end: bool = True
+    """Whether the end of a sentence counts as a word."""
 
     def __post_init__(self) -> None:
         """Check the weight."""
@@ -48,7 +55,7 @@ class QuantityConfig(Config):
     ),
 )
 class QuantityLoss(Loss):
-    """lambda |T - sum_ts w_ts| of each sentence of T target tokens."""
+    """lambda |T - sum_ts w_ts| of each sentence of T target tokens that count."""
 
     needs = frozenset({"weights"})
     unsupported: ClassVar[Mapping[Capability, str]] = NO_TARGET
@@ -60,15 +67,22 @@ class QuantityLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Sum over sentences; steps that are not scored neither have weight nor want any."""
-        given = scored_weights(inputs).sum((1, 2))
-        missing = (inputs.batch.mask.sum(1) - given).abs()
+        """Sum over sentences; steps that do not count neither have weight nor want any."""
+        counted = inputs.batch.mask
+        if not self.config.end:
+            counted = counted & (inputs.batch.targets != EOS)
+        given = torch.where(counted.unsqueeze(2), inputs.trace.weights, 0.0).sum((1, 2))
+        missing = (counted.sum(1) - given).abs()
         return self.config.weight * per_token(missing.sum(), inputs), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
         """Word by word and key by key."""
         missing = inputs.trace.weights.new_zeros(())
-        for weights in inputs.trace.weights[0]:
+        for target, weights in zip(
+            inputs.batch.targets[0].tolist(), inputs.trace.weights[0], strict=True
+        ):
+            if target == EOS and not self.config.end:
+                continue
             missing = missing + 1
             for weight in weights:
                 missing = missing - weight

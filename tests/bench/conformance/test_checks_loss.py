@@ -87,6 +87,7 @@ CHOICES = {
     "mi_coverage_norm": "mi_coverage",
     "indexer_kl": "dsa[loss=indexer_kl[weight=0.5]]",
     "quantity": "raffel_monotonic[loss=quantity[weight=0.5]]",
+    "quantity[end=false]": "raffel_monotonic[loss=quantity[end=false]]",
     "latency": "mma_h[loss=latency[heads=leading,variance=0.3,weight=0.2]]",
     "rationale": "rationale[coherence=0.1,sparsity=0.3]",
     "rationale[baseline=none]": "rationale[baseline=none]",

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from bench.api.errors import InvalidConfig
 from bench.api.resolve import resolve
-from variants.losses.quantity import QuantityConfig, QuantityLoss
+from variants.losses.quantity import EOS, QuantityConfig, QuantityLoss
 
 
 def term(inputs, **options):
@@ -42,6 +44,28 @@ def test_whole_weights_cost_nothing_and_the_gradient_asks_for_more(seen, drawn_w
 def test_padded_steps_have_no_gradient(seen, drawn_weights):
     weights = (drawn_weights(rows=1, steps=3) / 2).requires_grad_()
     term(seen(weights, mask=[[True, True, False]])).backward()
+    assert weights.grad[0, 0, :2].all()
+    assert not weights.grad[0, 0, 2].any()
+
+
+def test_the_end_of_a_sentence_wants_weight_unless_it_is_left_out(seen, drawn_weights):
+    # the words have all their weight, and each end, behind them, has none
+    spoken = torch.tensor([[7, 8, 9, EOS], [7, EOS, 0, 0]])
+    weights = drawn_weights(rows=2, steps=4) * (spoken != EOS)[:, None, :, None]
+    inputs = seen(weights, mask=(spoken > 0).tolist())
+    inputs = replace(inputs, batch=replace(inputs.batch, targets=spoken))
+    assert term(inputs).item() == pytest.approx(2 / 6)
+    assert term(inputs, end=False).item() == pytest.approx(0, abs=1e-12)
+
+
+def test_the_weight_of_an_end_that_is_left_out_is_not_counted(seen, drawn_weights):
+    spoken = torch.tensor([[7, 8, EOS]])
+    weights = drawn_weights(rows=1, steps=3).requires_grad_()
+    inputs = seen(weights / 2)
+    inputs = replace(inputs, batch=replace(inputs.batch, targets=spoken))
+    found = term(inputs, end=False)
+    assert found.item() == pytest.approx(1 / 3)
+    found.backward()
     assert weights.grad[0, 0, :2].all()
     assert not weights.grad[0, 0, 2].any()
 
