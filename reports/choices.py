@@ -20,12 +20,13 @@ OTHER_TASKS = "on other tasks"
 NONE_YET = "none yet"
 """In the place of a variant where none is above uniform attention."""
 SEEDS_HELP = (
-    "Of both; where the variant has another number of seeds than what it is compared with, both "
-    "numbers, and the difference on the seeds that they share, which are tested."
+    "One number where both have the same seeds. Otherwise both numbers, and the difference on the "
+    "seeds that they share, which are tested."
 )
 COST_HELP = (
-    "CPU time of a training step over that of the baseline, with its 95% interval over seeds. It "
-    "is that “on other tasks” of the use where the two ran on different processors."
+    "CPU time of a training step over that of the baseline, with its 95% interval over seeds. "
+    "Where the two ran on different processors, it is that of other tasks of the use, and the cell "
+    "says “on other tasks”."
 )
 TEST_HELP = "The test with the smallest p, of how many tests of the use, and of how many variants."
 AGAINST_HELP = (

@@ -15,8 +15,11 @@ from bench.docs.tasks import tasks_page
 from bench.docs.variants import variants_page
 from reports.folder import read_folder
 
-PUBLISHED = Path("results", "published", "quick")
+PUBLISHED = Path("results", "published", "quick.parquet")
 """The run whose scores and costs stand on the page of variants."""
+REPORTS = "reports/published/"
+DETAILS = "details.md"
+"""Page with all tables of a report; it stays in the repository, because it is long."""
 FROM_ROOT = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -43,6 +46,7 @@ def write_site(root: Path, out: Path) -> list[Path]:
     shutil.rmtree(out, ignore_errors=True)
     pages = {f"docs/{path.relative_to(root / 'docs')}": path for path in _hand_written(root)}
     pages |= {name: root / name for name in FROM_ROOT if (root / name).is_file()}
+    pages |= {str(path.relative_to(root)): path for path in _reports(root)}
     texts = {_place(name): path.read_text(encoding="utf-8") for name, path in pages.items()}
     known = {name: _place(name) for name in pages}
     known |= {f"docs/{name}": name for name in GENERATED}
@@ -55,6 +59,8 @@ def write_site(root: Path, out: Path) -> list[Path]:
     for folder in ("images", "javascripts"):
         if (root / "docs" / folder).is_dir():
             shutil.copytree(root / "docs" / folder, out / folder)
+    for figures in (root / REPORTS).glob("*/figures"):
+        shutil.copytree(figures, out / _place(str(figures.relative_to(root))))
     return written
 
 
@@ -76,8 +82,8 @@ def linked(text: str, source: str, known: Mapping[str, str]) -> str:
         if asked in known:
             place = relpath(known[asked], str(PurePosixPath(known[source]).parent))
             return f"{match['image']}[{match['text']}]({place}{part})"
-        if asked.startswith("docs/images/"):
-            place = relpath(asked.removeprefix("docs/"), str(PurePosixPath(known[source]).parent))
+        if asked.startswith("docs/images/") or (match["image"] and asked.startswith(REPORTS)):
+            place = relpath(_place(asked), str(PurePosixPath(known[source]).parent))
             return f"{match['image']}[{match['text']}]({place})"
         return "" if match["image"] else f"{match['text']} (`{asked}` in the repository)"
 
@@ -88,13 +94,16 @@ def _hand_written(root: Path) -> list[Path]:
     return sorted(path for path in (root / "docs").rglob("*.md") if path.name not in GENERATED)
 
 
+def _reports(root: Path) -> list[Path]:
+    return sorted(path for path in (root / REPORTS).glob("*/*.md") if path.name != DETAILS)
+
+
 def _place(name: str) -> str:
-    return FROM_ROOT.get(name, name.removeprefix("docs/"))
+    return FROM_ROOT.get(name, name.removeprefix("docs/").replace(REPORTS, "reports/"))
 
 
 def _generated(root: Path) -> dict[str, str]:
-    published = root / PUBLISHED
-    folder = read_folder(published) if published.exists() else None
+    folder = read_folder(root / PUBLISHED)
     peers = peers_page(read_comparisons(root / STORED), read_without(root / WITHOUT))
     texts = (variants_page(folder), tasks_page(), commands_page(cli), columns_page(), peers)
     return {**dict(zip(GENERATED, texts, strict=True)), "adr/index.md": _decisions(root)}

@@ -3,7 +3,7 @@
 Bahdanau et al., 2015, "Neural machine translation by jointly learning to align and translate",
 https://arxiv.org/abs/1409.0473, appendix A.1.2.
 
-Deviations: the hidden width defaults to the query width, not 1000; weights start at Xavier's scale
+Deviations: the hidden width is 64 by default, not 1000; weights start at Xavier's scale
 instead of N(0, 0.001), which leaves small models at uniform weights for hundreds of steps. Per-key
 features of history and position components enter inside the tanh.
 """

@@ -19,7 +19,6 @@ from bench.docs.peers import (
     read_without,
     store_comparisons,
 )
-from bench.docs.site import write_site
 
 ROOT = Path(__file__).parents[3]
 STORED_NOW = read_comparisons(ROOT / STORED)
@@ -35,11 +34,9 @@ ONE = PeerComparison(
 )
 
 
-def test_the_page_of_the_site_is_the_rendering_of_the_stored_comparisons(tmp_path):
-    written = write_site(ROOT, tmp_path / "docs")
-    (page,) = [path for path in written if path.name == "peers.md"]
+def test_the_page_of_the_site_is_the_rendering_of_the_stored_comparisons(site):
     wanted = peers_page(STORED_NOW, WITHOUT_NOW)
-    assert page.read_text(encoding="utf-8") == wanted
+    assert (site / "peers.md").read_text(encoding="utf-8") == wanted
     lines = re.findall(r"^\| `", wanted, flags=re.MULTILINE)
     assert len(lines) == len(STORED_NOW)
 
