@@ -50,9 +50,11 @@ class Attention(Slot):
                 `want_memory=True`. Left out where there is no link.
 
         Raises:
-            InvalidConfig: The source is missing, superfluous or empty, or the mask is no mask.
+            InvalidConfig: The source is missing, superfluous or empty, the mask is no mask, or a
+                tensor has another shape.
         """
         regime = self.heads.dims.regime
+        _expect_vectors("the queries", x, self.heads.dims.model_width)
         own = regime in ("causal", "self")
         if own and source is not None and source is not x:
             raise InvalidConfig(
@@ -67,6 +69,11 @@ class Attention(Slot):
         if x.shape[1] == 0:
             return x.new_zeros(x.shape[0], 0, self.output_width)
         seen = x if source is None else source
+        if seen.dim() == 3 and seen.shape[0] != x.shape[0]:
+            raise InvalidConfig(
+                f"queries have {x.shape[0]} rows and their source has {seen.shape[0]}; hand on one "
+                "source for each row of queries."
+            )
         call: AttendOptions = {"extras": extras, "want_weights": False}
         return self.answer_all(x, seen, mask, tokens, below, **call)[0]
 
@@ -99,8 +106,10 @@ class Attention(Slot):
         """Project a source and let the variant prepare it; see `Slot.prepare`.
 
         Raises:
-            InvalidConfig: There is nothing to attend to, or the mask is no mask.
+            InvalidConfig: There is nothing to attend to, the mask is no mask, or the source has
+                another shape.
         """
+        _expect_vectors("the source", x, self.source_width)
         return super().prepare(x, key_mask(mask, x), tokens, values)
 
     def attend(
@@ -131,6 +140,18 @@ class Attention(Slot):
             call["read"] = "train"
             call.setdefault("noise", _noise())
         return super().attend(x, memory, state, own=own, below=below, **call)
+
+
+def _expect_vectors(what: str, x: Tensor, width: int) -> None:
+    """Refuse what is no batch of sequences of vectors of this width.
+
+    Raises:
+        InvalidConfig: It has another shape.
+    """
+    if x.dim() != 3 or x.shape[2] != width:
+        raise InvalidConfig(
+            f"{what} must have shape (batch, length, {width}), got {tuple(x.shape)}."
+        )
 
 
 def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:

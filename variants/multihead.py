@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from bench.api.call import AttendOptions, Call
 from bench.api.chain import Chain
-from bench.api.errors import Refused
+from bench.api.errors import InvalidConfig, Refused, UnknownName
 from variants.attention import Attention, expect_all
 from variants.heads.multi import MultiHeads
 from variants.multihead_masks import (
@@ -79,6 +79,7 @@ class MultiheadAttention(nn.Module):
         self, variant: str, embed_dim: int, num_heads: int, **options: Unpack[MultiheadOptions]
     ) -> None:
         super().__init__()
+        _expect_known(options)
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.batch_first = options.get("batch_first", False)
         self.dropout = options.get("dropout", 0.0)
@@ -254,6 +255,21 @@ class MultiheadAttention(nn.Module):
         return output, found.weights
 
 
+def _expect_known(options: MultiheadOptions) -> None:
+    """Refuse other names, which `**options` would take without a word, and what is no probability.
+
+    Raises:
+        UnknownName: There is no such option.
+        InvalidConfig: `dropout` is no probability.
+    """
+    for name in options:
+        if name not in MultiheadOptions.__annotations__:
+            raise UnknownName.among("option", name, MultiheadOptions.__annotations__)
+    dropout = options.get("dropout", 0.0)
+    if not 0 <= dropout <= 1:
+        raise InvalidConfig(f"dropout is a probability, from 0 to 1, got {dropout!r}.")
+
+
 def _drop(probability: float, weights: Tensor, _: Call) -> Tensor:
     """Drop weights at random."""
     return functional.dropout(weights, probability)
@@ -272,7 +288,8 @@ def as_multihead(
             say where keys come from, which is the queries' own sequence unless `cross` is True.
 
     Raises:
-        UnknownName: No such variant.
+        UnknownName: No such variant or option.
+        InvalidConfig: `dropout` is no probability.
         Refused: The variant cannot stand there, or is more than attention.
     """
     return MultiheadAttention(variant, embed_dim, num_heads, **options)

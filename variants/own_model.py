@@ -76,6 +76,11 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     for name, value in (("dim", dim), ("heads", heads), ("source_dim", source_dim)):
         _expect_at_least(1, name, value)
     _expect_at_least(0, "layers_below", layers_below)
+    if regime in ("causal", "self") and source_dim not in (None, dim):
+        raise InvalidConfig(
+            f'with regime="{regime}" what is attended to are the queries, of width {dim}; leave '
+            f'source_dim={source_dim} out, or use regime="cross".'
+        )
     asked = parse(selector)
     if not attention_only:
         _refuse_more_than_attention(asked)
@@ -147,9 +152,13 @@ def build_output(
 
     Raises:
         UnknownName: No such output.
-        InvalidConfig: An option has a wrong value.
+        InvalidConfig: An option has a wrong value, or the unknown word is not in the vocabulary.
     """
     load_all()
+    for name, value in (("vocab", vocab), ("state_dim", state_dim), ("context_dim", context_dim)):
+        _expect_at_least(1, name, value)
+    if not 0 <= unk < vocab:
+        raise InvalidConfig(f"unk must be an id of the vocabulary, 0 to {vocab - 1}, got {unk!r}.")
     sizes = OutputSizes(
         vocab=vocab,
         states=state_dim,

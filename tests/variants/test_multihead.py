@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import variants
-from bench.api.errors import BenchError, InvalidConfig, Refused
+from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
 from bench.api.registry import listed_variants
 
 variants.load_all()
@@ -327,3 +327,14 @@ for name in ("scaled_dot", "additive", "retnet"):
 def test_compiled_code_reads_the_mask_of_padding_as_eager_code_does():
     # in a process of its own, without the hook that checks types
     subprocess.run([sys.executable, "-c", COMPILE], check=True)
+
+
+def test_an_option_with_another_name_is_refused_with_the_nearest_one():
+    with pytest.raises(UnknownName, match="'batchfirst'; did you mean 'batch_first'"):
+        variants.as_multihead("mha", 8, 2, batchfirst=True)
+
+
+@pytest.mark.parametrize("dropout", [-1, 2.0, float("nan")])
+def test_dropout_is_a_probability(dropout):
+    with pytest.raises(InvalidConfig, match="dropout is a probability"):
+        variants.as_multihead("mha", 8, 2, dropout=dropout)

@@ -226,6 +226,34 @@ def test_the_moving_average_of_a_reward_is_carried_in_training_alone():
     assert loss.carry["baseline"].item() == pytest.approx(-0.3)
 
 
+@pytest.mark.usefixtures("unchecked_annotations")  # users have none
+@pytest.mark.parametrize(
+    ("x", "source", "sentence"),
+    [
+        ((2, 5, 8), (2, 7, 8), r"the source must have shape \(batch, length, 6\), got \(2, 7, 8\)"),
+        ((5, 8), (2, 7, 6), r"the queries must have shape \(batch, length, 8\), got \(5, 8\)"),
+        ((2, 5, 8), (7, 6), r"the source must have shape \(batch, length, 6\), got \(7, 6\)"),
+        ((2, 5, 8), (1, 7, 6), "queries have 2 rows and their source has 1"),
+    ],
+)
+def test_tensors_of_another_shape_are_refused_with_the_shape_that_is_wanted(x, source, sentence):
+    attention = variants.build("additive", dim=8, source_dim=6, regime="cross")
+    with pytest.raises(InvalidConfig, match=sentence):
+        attention(drawn(*x), drawn(*source))
+
+
+def test_a_source_of_another_width_is_refused_where_queries_are_the_source():
+    with pytest.raises(InvalidConfig, match="leave source_dim=6 out"):
+        variants.build("additive", dim=8, source_dim=6, regime="causal")
+
+
+@pytest.mark.parametrize("wrong", [{"vocab": 0}, {"unk": 50}, {"unk": -1}])
+def test_an_output_needs_a_vocabulary_that_holds_the_unknown_word(wrong):
+    sizes = {"vocab": 50, "state_dim": 8, "context_dim": 8, "word_dim": 4, "unk": 3}
+    with pytest.raises(InvalidConfig, match=next(iter(wrong))):
+        variants.build_output("pointer_generator", **(sizes | wrong))
+
+
 def test_an_output_is_a_layer():
     attention = variants.build("additive", dim=6, source_dim=8, regime="cross")
     layer = variants.build_output(
