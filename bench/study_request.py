@@ -1,5 +1,6 @@
 """What a study is asked: checked without Optuna, so that a wrong request is refused at once."""
 
+import math
 from dataclasses import dataclass
 
 from bench.api.errors import InvalidConfig, UnknownName
@@ -37,8 +38,14 @@ class StudyRequest(Tuning):
         """Check the choices."""
         if self.sampler not in SAMPLERS:
             raise UnknownName.among("sampler", self.sampler, SAMPLERS)
-        if self.trials < 1 or self.final_seeds < 1:
-            raise InvalidConfig("study: trials and final seeds must be at least 1.")
+        for what, count in (("trials", self.trials), ("final seeds", self.final_seeds)):
+            if count < 1:
+                raise InvalidConfig(f"study: {what} must be at least 1, got {count}.")
+        if not (math.isfinite(self.trial_seconds) and self.trial_seconds >= 0):
+            raise InvalidConfig(
+                "study: trial seconds must be a number >= 0, and 0 is the task's own steps; "
+                f"got {self.trial_seconds:g}."
+            )
         if len(self.request.task_selectors) != 1:
             raise InvalidConfig("study: name exactly one task with --tasks.")
         if self.request.first_seed >= FRESH_SEED:

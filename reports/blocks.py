@@ -29,6 +29,15 @@ def clean(text: object) -> str:
     return _UNPRINTABLE.sub("\ufffd", whole)
 
 
+def one_line(text: object) -> str:
+    r"""The same on one line, for titles; an example may be a whole function of a program.
+
+    >>> one_line("def f(x):\n    return x")
+    'def f(x): return x'
+    """
+    return " ".join(clean(text).split())
+
+
 def safe_url(url: str) -> str:
     """Keep web addresses; anything that could run code or read a disk becomes empty.
 

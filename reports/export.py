@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from reports.ablation_rows import ablation_table
-from reports.blocks import clean
+from reports.blocks import clean, one_line
 from reports.catalog import Catalog
 from reports.folder import RunFolder, read_folder
 from reports.numbers import between, percent, plain, probability, scaled
@@ -115,7 +115,7 @@ def escape_latex(text: str) -> str:
     >>> escape_latex("50 % of x_1 & {y}")
     '50 \\% of x\\_1 \\& \\{y\\}'
     """
-    return "".join(_LATEX.get(letter, letter) for letter in " ".join(clean(text).split()))
+    return "".join(_LATEX.get(letter, letter) for letter in one_line(text))
 
 
 def _latex(name: str, table: pd.DataFrame, catalog: Catalog) -> str:

@@ -23,10 +23,11 @@ from results.catalog import CATALOG
 from results.certificate import certificate_entries
 from results.frame import rows_of, speed_summary
 from results.json_values import JsonObject, as_object
-from results.pack import SUFFIX, Pack, open_run
+from results.pack import Pack, open_run
 from results.part import Part
 from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
 from results.row import Record, Unmeasured
+from results.run_path import SUFFIX
 from results.store import Store
 from results.stored_plan import StoredPlan, stored_plan
 

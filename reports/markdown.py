@@ -17,6 +17,7 @@ from reports.blocks import (
     TableBlock,
     TableCell,
     clean,
+    one_line,
     safe_url,
 )
 from reports.contents import contents
@@ -114,7 +115,7 @@ def escape(text: str) -> str:
     >>> escape("a|b <script> *x* shaw_rpr _y")
     'a\\|b &lt;script&gt; \\*x\\* shaw_rpr \\_y'
     """
-    text = " ".join(clean(text).split())
+    text = one_line(text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = _SPECIAL.sub(r"\\\1", text)
     return _EDGE_UNDERSCORE.sub(r"\\_", text)
@@ -126,7 +127,7 @@ def code_span(text: str) -> str:
     >>> code_span("a|b"), code_span("x`y")
     ('`a\\|b`', '`` x`y ``')
     """
-    text = " ".join(clean(text).split()).replace("|", "\\|")
+    text = one_line(text).replace("|", "\\|")
     if "`" not in text:
         return f"`{text}`"
     fence = "`" * (1 + max(len(run) for run in re.findall(r"`+", text)))

@@ -20,12 +20,18 @@ from results.json_values import Json, JsonObject, as_list, as_object, as_text, r
 from results.ledger import Ledger, OtherSchema
 from results.published_commands import with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
+from results.run_path import (
+    SUFFIX,
+    NotARunFolder,
+    damaged_pack,
+    refuse_damaged_pack,
+    refuse_no_name_of_a_pack,
+)
 from results.shown_artifacts import RunWithArtifacts, packed, shown_artifacts, unpacked
-from results.store import NotARunFolder, Store
+from results.store import Store
 
 ADDED_COLUMNS = ("code",)
 """Columns that packs of earlier versions do not have."""
-SUFFIX = ".parquet"
 FILES = ("catalog.json", "certificates.json", "plan.json", "spec.json")
 """Files of a run folder that go into a pack."""
 
@@ -72,15 +78,13 @@ class Pack:
             OtherSchema: It was written by a version of the bench with other rows.
         """
         self.folder = Path(path)
+        refuse_damaged_pack(self.folder)
         try:
             stored = pq.read_metadata(self.folder).metadata or {}
             self._stored = {key.decode(): value for key, value in stored.items()}
             schema = int(self._stored.get(_SCHEMA, 0))
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise NotARunFolder(
-                f"no pack at {self.folder} ({message_of(error)}); "
-                "give a file that `bench report --pack` wrote."
-            ) from error
+            raise damaged_pack(self.folder) from error
         if _SCHEMA not in self._stored:
             raise NotARunFolder(
                 f"{self.folder} is a Parquet file, but no pack of a run; "
@@ -184,8 +188,7 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     Raises:
         NotARunFolder: The file has another ending.
     """
-    if path.suffix != SUFFIX:
-        raise NotARunFolder(f"a pack ends in {SUFFIX}, and {path} does not; name it so.")
+    refuse_no_name_of_a_pack(path)
     frame = rows_of([source])
     order = frame.drop_duplicates("cell").sort_values(["kind", "task", "variant", "seed", "cell"])
     places = {cell: place for place, cell in enumerate(order["cell"])}

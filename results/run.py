@@ -9,7 +9,8 @@ import pandas as pd
 from results.certificate import CertificateEntry, certificate_entries
 from results.frame import rows_of
 from results.json_values import JsonObject, as_object
-from results.pack import SUFFIX, Pack, open_run
+from results.pack import Pack, open_run
+from results.run_path import SUFFIX
 
 _OF_A_ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 

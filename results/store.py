@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from bench.api.errors import BenchError, DataDamaged
+from bench.api.errors import DataDamaged
 from bench.api.plain_text import message_of
 from bench.api.whole_file import sync_folder, written_whole
 from results.artifact import whole_artifact
@@ -15,13 +15,10 @@ from results.json_values import Json, JsonObject, as_object, read_value
 from results.ledger import Ledger, LedgerReader, LedgerWriter
 from results.reservations import Reservations
 from results.row import Record, Status
+from results.run_path import LEDGER, refuse_occupied, refuse_what_is_no_folder
 
-LEDGER, ENVIRONMENTS, ARTIFACTS = "ledger", "environments", "artifacts"
+ENVIRONMENTS, ARTIFACTS = "environments", "artifacts"
 RESERVATIONS, FILES_LOCK = "ledger/reservations.lock", "ledger/files.lock"
-
-
-class NotARunFolder(BenchError):
-    """A path that holds no results of ours."""
 
 
 class Store:
@@ -38,12 +35,7 @@ class Store:
             NotARunFolder: The folder does not exist or has no ledger.
         """
         self.folder = Path(folder)
-        if not (self.folder / LEDGER).is_dir():
-            why = f"has no {LEDGER}/ inside" if self.folder.exists() else "does not exist"
-            raise NotARunFolder(
-                f"no run folder at {self.folder}: it {why}; "
-                "give the folder that `bench run --out` wrote."
-            )
+        refuse_what_is_no_folder(self.folder)
         self._writer = LedgerWriter(self.folder / LEDGER)
         self._reader = LedgerReader(self.folder / LEDGER)
         self._reservations = Reservations(self.folder / RESERVATIONS)
@@ -56,12 +48,7 @@ class Store:
             NotARunFolder: The path is a file, or a folder with something else inside.
         """
         folder = Path(folder)
-        occupied = folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
-        if occupied and not (folder / LEDGER).is_dir():
-            raise NotARunFolder(
-                f"cannot start a run in {folder}: it holds something else; "
-                "give a new or empty folder."
-            )
+        refuse_occupied(folder)
         (folder / LEDGER).mkdir(parents=True, exist_ok=True)
         sync_folder(folder)
         return cls(folder)

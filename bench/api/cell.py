@@ -109,7 +109,8 @@ def parse_label(label: str) -> Cell:
 
 def _unreadable(label: str) -> InvalidSelector:
     return InvalidSelector(
-        f"cannot read the cell label {label!r}; copy a whole label as `bench plan` prints it."
+        f"cannot read the cell label {label!r}; copy a whole label from `bench plan --json` "
+        "or from details.md of a run."
     )
 
 

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stderr
 from pathlib import Path
@@ -42,12 +43,13 @@ def load_package(name: str) -> None:
     _LOADED.add(name)
 
 
-def load_plugin(path: Path) -> None:
+def load_plugin(path: Path | str) -> None:
     """Import a file that registers variants or tasks.
 
     Raises:
         BenchError: The file is not there or does not import; the message says why.
     """
+    path = Path(path)
     if not path.is_file():
         raise BenchError(f"no plug-in file {path}; give the path of a Python file.")
     name = f"bench_plugin_{path.stem}"
@@ -68,7 +70,7 @@ def load_plugin(path: Path) -> None:
         raise
     except BaseException as error:  # a file that asks to exit must not end the program in silence
         del sys.modules[name]
-        why = f"{type(error).__name__}({message_of(error)!r})"
+        why = f"{type(error).__name__}: {message_of(error)}{_place(error, path)}"
         raise BenchError(f"plug-in {path} failed to import: {why}; mend the file.") from error
     if touched:
         del sys.modules[name]
@@ -78,6 +80,13 @@ def load_plugin(path: Path) -> None:
             "share; change nothing outside the file."
         )
     read_choices()
+
+
+def _place(error: BaseException, path: Path) -> str:
+    """File and line that the error left last of those of a plug-in; nothing if it never ran."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f" ({path.name}:{lines[-1]})" if lines else ""
 
 
 def _executed(path: Path, module: ModuleType) -> list[str]:

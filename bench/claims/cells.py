@@ -1,12 +1,13 @@
 """The cells behind a claim: of each side one for each seed, at the sizes of its preset."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from bench.api import registry
 from bench.api.cell import Cell
 from bench.api.claim import CLAIMS, FIRST_SEED, Claim, Side
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
@@ -45,7 +46,15 @@ def asked_claims(keys: Sequence[str]) -> list[Claim]:
         if len(keys) > 1:
             raise InvalidConfig(f"claims: {EVERY} stands alone; give {EVERY}, or keys.")
         return [entry.target for entry in registry.registrations(CLAIMS).values()]
-    return [registry.find(CLAIMS, key).target for key in dict.fromkeys(keys)]
+    return [_claim(key) for key in dict.fromkeys(keys)]
+
+
+def _claim(key: str) -> Claim:
+    """The claim of a key; one that lacks a zero is near to no other than the one with it."""
+    padded = re.sub(r"\d+", lambda digits: digits.group().zfill(2), key.upper())
+    if key not in (known := registry.registrations(CLAIMS)) and padded in known:
+        raise UnknownName(f"no claim named {key!r}; did you mean {padded!r}?")
+    return registry.find(CLAIMS, key).target
 
 
 def cells_of(side: Side, request: Request, seed: int) -> SideCells:

@@ -40,12 +40,11 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     from bench.api.errors import InvalidConfig
     from bench.api.resolve import resolve
     from bench.cli.registered import load_registry
-    from bench.cli.spec_file import read_spec, refuse_beside_spec
+    from bench.cli.spec_file import read_spec
     from results.json_values import as_text
 
     options, asked_before = read_spec(options, "ablate")
     if asked_before:
-        refuse_beside_spec(name for name, typed in (("base", base), ("axis", axis)) if typed)
         base, axis = as_text(asked_before.get("base")), as_text(asked_before.get("axis"))
     if not (base and axis):
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")

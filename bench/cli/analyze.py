@@ -41,7 +41,9 @@ def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
     """
     from bench.cli.registered import load_registry
     from bench.training.analysis import asked_probes
+    from results.run_path import refuse_what_is_no_folder
 
+    refuse_what_is_no_folder(folder)
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs
     chosen = asked_probes(options.probes)

@@ -53,24 +53,24 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     """
     from dataclasses import replace
 
+    from bench.api.errors import InvalidConfig
     from bench.api.options import canonical
     from bench.api.selector import parse
     from bench.cli.registered import load_registry
-
-    load_registry(options.plugin)
-    _ = options.data_directory  # one that is not there is refused before anything runs
-    task = canonical("task", parse(text))
-    options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
-    need_real_packages()
-    from bench.api.calibration import keep_choice
-    from bench.api.errors import InvalidConfig
-    from bench.calibration_trials import OutOfTime
 
     if not options.size.ranks:
         raise InvalidConfig(
             f"calibrate: the preset {options.preset} ranks nothing, so there is nothing to choose; "
             "leave out --preset, or name one that ranks, such as --preset quick."
         )
+    load_registry(options.plugin)
+    _ = options.data_directory  # one that is not there is refused before anything runs
+    task = canonical("task", parse(text))
+    options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
+    need_real_packages()
+    from bench.api.calibration import keep_choice
+    from bench.calibration_trials import OutOfTime
+
     try:
         choice = _choose(task, options, keep=keep)
     except OutOfTime:

@@ -83,7 +83,11 @@ def report_claims(
     """
     from bench.api.errors import InvalidConfig
     from results.pack import open_run, write_pack
+    from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
+    refuse_what_is_no_run(folder)
+    if pack is not None:
+        refuse_no_name_of_a_pack(pack)
     if folder.is_file() and out is None:
         raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
     found = outcomes(open_run(folder), plugin)

@@ -48,7 +48,9 @@ def demo(options: "RunOptions") -> int:
     """Run the demo; returns the exit code."""
     from bench.cli.registered import load_registry
     from bench.running.plan import plan
+    from results.run_path import refuse_occupied
 
+    refuse_occupied(options.folder)
     load_registry(())
     made = plan(options)
     need_real_packages()

@@ -123,10 +123,17 @@ def refuse_other_preset(
     held = RunCatalog.from_json(as_object(run.read_json(CATALOG)))
     if held.preset and held.ranks != options.size.ranks:
         small = options.preset if held.ranks else held.preset
+        same = f", or --preset {held.preset}" if _takes_a_preset() else ""
         raise InvalidConfig(
             f"{run.folder} is a run of the preset {held.preset}, and cells of {small} are too "
-            f"small to be ranked beside others; give {instead}, or --preset {held.preset}."
+            f"small to be ranked beside others; give {instead}{same}."
         )
+
+
+def _takes_a_preset() -> bool:
+    """Whether the command that runs has `--preset`, which `demo` and `reproduce` have not."""
+    running = click.get_current_context(silent=True)
+    return running is None or any(one.name == "preset" for one in running.command.params)
 
 
 def _plan_probes(options: RunOptions, made: Plan) -> None:

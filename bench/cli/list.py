@@ -10,9 +10,13 @@ from bench.cli.fitted_table import fitted_table, terminal_width
 from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from bench.api.metric import Metric
     from bench.api.registry import Registration
 
-KINDS = ("variants", "tasks", "backbones", "probes", "presets", "metrics")
+KINDS = ("variants", "tasks", "backbones", "probes", "presets", "metrics", "claims")
+"""What can be listed beside the components of an axis; each may be typed in the singular, too."""
 
 
 @click.command("list")
@@ -24,8 +28,10 @@ KINDS = ("variants", "tasks", "backbones", "probes", "presets", "metrics")
 def command(kind: str, plugin: tuple[str, ...], matrix: bool, as_json: bool) -> None:
     """List what is registered: variants, tasks, presets and more.
 
-    KIND is variants, tasks, backbones, probes, presets, metrics, or an axis for its components.
+    KIND is variants, tasks, backbones, probes, presets, metrics, claims, or an axis for its
+    components.
     """
+    kind = f"{kind}s" if f"{kind}s" in KINDS else kind
     if matrix and kind != "variants":
         raise click.UsageError(f"--matrix is about variants, not {kind}.")
     click.echo(places(plugin, as_json) if matrix else listing(kind, plugin, as_json))
@@ -102,15 +108,19 @@ def places(plugins: tuple[str, ...], as_json: bool) -> str:
     return f"{table}\n\n{notes}"
 
 
-def _metric_rows() -> list[list[str]]:
+def listed_metrics() -> "Mapping[str, Metric]":
+    """Every metric by its name."""
     from bench.api import registry
     from bench.api.task import TASKS
     from bench.running.catalog import known_metrics
 
-    targets = [e.target for e in registry.registrations(TASKS).values()]
+    return known_metrics([e.target for e in registry.registrations(TASKS).values()])
+
+
+def _metric_rows() -> list[list[str]]:
     return [
         [name, metric.title, metric.unit, metric.better]
-        for name, metric in sorted(known_metrics(targets).items())
+        for name, metric in sorted(listed_metrics().items())
     ]
 
 

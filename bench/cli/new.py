@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
+from bench.cli.command_group import BenchGroup
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = Path(__file__).parent / "templates"
@@ -74,7 +75,7 @@ class Scaffold:
         return "\n".join([*lines, *(f"  {command}" for command in self.next_commands)])
 
 
-@click.group("new")
+@click.group("new", cls=BenchGroup)
 def command() -> None:
     """Write a new variant or task with a test that passes."""
 
@@ -173,14 +174,7 @@ def uses() -> Sequence[str]:
 
 def _check_name(name: str) -> None:
     """Refuse what Python, a selector or a line of code cannot hold, and what is taken."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise InvalidConfig(
-            f"{name!r} cannot be a name; use lower-case letters, digits and underscores."
-        )
-    if len(name) > LONGEST:
-        raise InvalidConfig(
-            f"{name!r} has {len(name)} characters; use a name of at most {LONGEST}."
-        )
+    _check_word(name)
     from bench.api import registry
     from bench.api.axes import AXES
     from bench.api.loading import load_package
@@ -195,6 +189,35 @@ def _check_name(name: str) -> None:
             raise InvalidConfig(
                 f"{name!r} is already a {axis}, in {taken.module}; choose another name."
             )
+    if _is_a_module(name):
+        raise InvalidConfig(
+            f"{name!r} is a module of Python, which a file of this name would hide; choose "
+            "another name."
+        )
+
+
+def _check_word(name: str) -> None:
+    """Refuse what is no name of Python, or too long for a line of a template."""
+    if not re.fullmatch(r"[a-z0-9_]+", name):
+        raise InvalidConfig(
+            f"{name!r} cannot be a name; use lower-case letters, digits and underscores."
+        )
+    if not name[0].isalpha():
+        raise InvalidConfig(f"{name!r} cannot be a name; a name must begin with a letter.")
+    if keyword.iskeyword(name):
+        raise InvalidConfig(f"{name!r} is a word of Python; choose another name.")
+    if len(name) > LONGEST:
+        raise InvalidConfig(
+            f"{name!r} has {len(name)} characters; use a name of at most {LONGEST}."
+        )
+
+
+def _is_a_module(name: str) -> bool:
+    """Whether `import name` finds something; a mere folder, as of --out, is nothing."""
+    if name in sys.stdlib_module_names:
+        return True
+    found = importlib.util.find_spec(name)
+    return found is not None and found.origin is not None
 
 
 def _paths(folder: Path, name: str, out: Path | None) -> tuple[Path, Path]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from bench.api.axes import PLAIN
-from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.errors import MOST_QUOTED, InvalidConfig, UnknownName
+from bench.api.plain_text import shortened
 from bench.running.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ PRESET_HELP = f"Size of the run: {', '.join(PRESETS)}. `bench list presets` desc
 
 ENDINGS = ("red", "failed", "refused", "worse")
 """What may end a command with exit code 1."""
+
+MOST_JOBS = 16
+"""Processes for each core, at most: more of them only wait for each other, and fill the memory."""
 
 VARIANTS = "Variants to run, as selectors separated by commas, or 'all'."
 
@@ -44,16 +48,26 @@ def _at_once(context: click.Context, option: click.Parameter, jobs: int) -> int:
     """Processes at once; 0 stands for one a core, and on a GPU, which they would share, for one."""
     if jobs < 0:
         raise InvalidConfig(f"jobs must be >= 0, and 0 is one a core; got {jobs}.")
-    usual = 1 if context.params.get("device") == "cuda" else os.cpu_count() or 1
-    return jobs or usual
+    cores = os.cpu_count() or 1
+    if jobs > MOST_JOBS * cores:
+        of_all = "the one core" if cores == 1 else f"each of {cores} cores"
+        raise InvalidConfig(
+            f"--jobs {jobs} is more than {MOST_JOBS} for {of_all}; give fewer, or leave it out."
+        )
+    return jobs or (1 if context.params.get("device") == "cuda" else cores)
 
 
 def _endings(context: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:
     """What ends a command with exit code 1."""
     found = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in found:
-        if name not in (*ENDINGS, "none") or ("none" in found and len(found) > 1):
-            raise UnknownName.among("ending", text if name == "none" else name, (*ENDINGS, "none"))
+        if name not in (*ENDINGS, "none"):
+            raise UnknownName.among("ending", name, (*ENDINGS, "none"))
+    if "none" in found and len(found) > 1:
+        raise InvalidConfig(
+            f"--fail-on {shortened(text, MOST_QUOTED)}: none stands alone; leave it out, or give "
+            "nothing else."
+        )
     return () if found == ("none",) else found
 
 
@@ -143,12 +157,7 @@ def filled(kind: type[D], typed: dict[str, object]) -> D:
     return kind(**{one.name: typed.pop(one.name) for one in fields(kind) if one.name in typed})
 
 
-selection = _together(
-    click.option(
-        "--tasks",
-        default="",
-        help="Tasks, as selectors separated by commas. Default: each variant's default task.",
-    ),
+_place = _together(
     click.option("--backbone", default="", help="Backbone selector. Default: the task's own."),
     click.option(
         "--slot",
@@ -156,6 +165,32 @@ selection = _together(
         help="Slot of the backbone that holds the variant. Default: the first.",
     ),
     click.option("--preset", default="quick", show_default=True, help=PRESET_HELP),
+)
+"""Where a variant stands, and how large everything is."""
+
+_how = _together(
+    click.option("--first-seed", default=0, show_default=True, help="First seed."),
+    click.option(
+        "--training",
+        default="",
+        help="Training options, for example adam[steps=200]; `bench show adam` explains them. "
+        "Default: the task's own.",
+    ),
+    device,
+    dtype,
+    implementation,
+    jobs,
+    plugins,
+)
+"""How a variant is trained, and with which code."""
+
+selection = _together(
+    click.option(
+        "--tasks",
+        default="",
+        help="Tasks, as selectors separated by commas. Default: each variant's default task.",
+    ),
+    _place,
     click.option(
         "--minutes",
         default=0.0,
@@ -164,26 +199,24 @@ selection = _together(
     click.option(
         "--seeds", default=0, help="Number of seeds of every variant and task. 0: the preset's."
     ),
-    click.option("--first-seed", default=0, show_default=True, help="First seed."),
-    click.option(
-        "--training",
-        default="",
-        help="Training options, for example adam[steps=200]; `bench show adam` explains them. "
-        "Default: the task's own.",
-    ),
-    click.option(
-        "--baseline",
-        default=PLAIN,
-        show_default=True,
-        help="Variant that all others are compared with.",
-    ),
-    device,
-    dtype,
-    implementation,
-    jobs,
-    plugins,
+    _how,
 )
-"""What to run; shared by run, plan, ablate and study."""
+"""What to run; shared by run, plan and ablate."""
+
+one_task = _together(
+    click.option("--tasks", default="", help="The one task to tune on, as a selector. Needed."),
+    _place,
+    _how,
+)
+"""What a study tunes; its trials say how long it takes, and its winners are compared."""
+
+baseline = click.option(
+    "--baseline",
+    default=PLAIN,
+    show_default=True,
+    help="Variant that all others are compared with.",
+)
+"""Shared by run and plan; an ablation compares with its base."""
 
 reuse = click.option(
     "--reuse",
@@ -199,7 +232,8 @@ running = _together(
         "--spec",
         default="",
         metavar="FILE",
-        help="spec.json of an earlier run. Run the same again.",
+        help="spec.json of an earlier run. Run the same again; of several commands that went into "
+        "one folder, the last.",
     ),
     click.option(
         "--trust",

@@ -23,6 +23,7 @@ MOST_LEFT_OUT = 3
 @click.command("plan")
 @click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
 @options.selection
+@options.baseline
 @options.quality
 @options.speed
 @options.shapes

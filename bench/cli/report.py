@@ -71,6 +71,7 @@ def report(
 
     Raises:
         InvalidConfig: What was asked would overwrite something, or does not go together.
+        NotARunFolder: A path is no run, or the pack has no name of one.
     """
     from bench.api.selector import parse_list
     from reports.export import export_tables
@@ -78,9 +79,14 @@ def report(
     from reports.render import render
     from results.pack import open_run, write_pack
     from results.part import Part
+    from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
     _refuse(folder, out, whole=not alone)
+    for one in merge:
+        refuse_what_is_no_run(one)
+    if pack is not None:
+        refuse_no_name_of_a_pack(pack)
     folder, merged = _merged(folder, out, merge) if merge else (folder, [])
     written = render(folder, publish=publish, out=out, tasks=alone)
     lines = [*merged, f"report: {written.html}", f"Markdown: {written.markdown}"]
@@ -121,7 +127,9 @@ def _refuse(folder: Path, out: Path | None, *, whole: bool) -> None:
         whole: Whether every task is reported.
     """
     from bench.api.errors import InvalidConfig
+    from results.run_path import refuse_what_is_no_run
 
+    refuse_what_is_no_run(folder)
     if not whole and out is None:
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out."

@@ -1,5 +1,6 @@
 """`bench reproduce`: train some cells of a run again, and compare their test scores."""
 
+import math
 import random
 import sys
 from dataclasses import replace
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from results.store import Store
 
 
+def _tolerance(context: click.Context, option: click.Parameter, value: float) -> float:
+    """A difference; beyond one that is no number, nothing could ever be."""
+    from bench.api.errors import InvalidConfig
+
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidConfig(f"--tolerance must be a number of at least 0, got {value:g}.")
+    return value
+
+
 @click.command("reproduce")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
     "--tolerance",
     default=0.0,
     show_default=True,
+    callback=_tolerance,
     help="Greatest difference of a test value that is no failure. On another processor or version "
     "of torch the last bits of sums differ, and trainings drift apart.",
 )
@@ -58,12 +69,22 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     """Train and compare; returns the exit code.
 
     Raises:
-        InvalidConfig: The run has no trained cell that this version of the code knows.
+        InvalidConfig: The run has no trained cell that this version of the code knows, or would be
+            compared with itself.
+        NotARunFolder: The path is no run.
     """
+    from bench.api.errors import InvalidConfig
     from bench.cli.registered import load_registry
     from bench.cli.run import cell_plan
     from results.pack import open_run
+    from results.run_path import refuse_occupied, refuse_what_is_no_run
 
+    refuse_what_is_no_run(run)
+    out = options.out or str(Path("runs", "reproduce", run.stem))
+    if Path(out).resolve() == run.resolve():
+        raise InvalidConfig(f"{out} is the run that is checked; give another --out.")
+    refuse_occupied(Path(out))
+    _ = options.data_directory  # one that is not there is refused before torch is there
     load_registry(options.plugin)
     need_real_packages()
     from bench.cli.execution import execute
@@ -72,7 +93,6 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
 
     source = open_run(run)
     labels, others = _drawn(source, count, draw)
-    out = options.out or str(Path("runs", "reproduce", run.stem))
     asked = replace(options, cells=tuple(labels), out=out, verify=False)
     found: "list[Reproduced]" = []
 
@@ -82,8 +102,21 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
         return [_told(found, len(labels), others)]
 
     ended = execute(asked, cell_plan(asked), shown=compared)
-    wrong = any(one.lost or one.difference > tolerance for one in found)
-    return ended or int(wrong or len(found) < len(labels))
+    why = _why_not(found, len(labels), tolerance)
+    if why:
+        click.echo(why, err=True)
+    return ended or int(bool(why))
+
+
+def _why_not(found: "list[Reproduced]", asked: int, tolerance: float) -> str:
+    """Why the run was not reproduced, in one sentence; empty where it was."""
+    counts = {
+        f"differ by more than {tolerance:g}": sum(one.difference > tolerance for one in found),
+        "have other test values": sum(bool(one.lost) for one in found),
+        "have no test values here": asked - len(found),
+    }
+    said = [f"{count} {what}" for what, count in counts.items() if count]
+    return f"not reproduced: of {asked} cells {', '.join(said)}." if said else ""
 
 
 def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[list[str], int]:

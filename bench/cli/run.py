@@ -24,6 +24,7 @@ OTHER_COMMANDS = {
 @click.command("run")
 @click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
 @options.selection
+@options.baseline
 @options.quality
 @options.speed
 @options.shapes
@@ -40,7 +41,12 @@ OTHER_COMMANDS = {
     help="Check every variant with the conformance suite first. Default: on.",
 )
 @click.option(
-    "--cell", "cells", multiple=True, metavar="LABEL", help="Run this cell alone, by its label."
+    "--cell",
+    "cells",
+    multiple=True,
+    metavar="LABEL",
+    help="Run this cell alone, by its label. `bench plan --json` and details.md of a run print "
+    "labels.",
 )
 @options.until
 @options.probes

@@ -50,6 +50,10 @@ class RunOptions(Request):
     def __post_init__(self) -> None:
         """Check the closed choices, before any folder is opened."""
         super().__post_init__()
+        if not (self.quality or self.speed or self.cells):
+            raise InvalidConfig(
+                "--no-quality and --no-speed leave nothing to do; leave out one of them."
+            )
         for status in self.retry:
             if status not in STATUSES:
                 raise UnknownName.among("status", status, STATUSES)

@@ -7,11 +7,12 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TextIO
 
 import click
 
 from bench.api.errors import BenchError
-from bench.api.foreign_prints import OUTPUT
+from bench.api.foreign_prints import ERRORS, OUTPUT
 from bench.api.plain_text import shortened, storable
 
 DONE, CELLS_FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -22,6 +23,7 @@ LONGEST_SENTENCE = 4000
 
 def ended_with_a_sentence(program: Callable[[], object]) -> int:
     """Run a program to its end; its exit code. An error that nobody foresaw passes through."""
+    _open_closed_streams()
     try:
         return _code_after(program)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -35,6 +37,27 @@ def ended_with_a_sentence(program: Callable[[], object]) -> int:
     except (click.ClickException, BenchError, MemoryError, RecursionError) as error:
         _say(_sentence(error))
     return WRONG_USE
+
+
+def _open_closed_streams() -> None:
+    """Let what is printed go nowhere where a stream was closed before the program began (`>&-`).
+
+    Python has None in its place, and the next file that is opened would get its number, and with
+    it what libraries print.
+    """
+    sys.stdout = sys.stdout or _nowhere(OUTPUT)
+    sys.stderr = sys.stderr or _nowhere(ERRORS)
+
+
+def _nowhere(number: int) -> TextIO:
+    """A stream that keeps nothing, under this number too where no other file has it."""
+    opened = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.fstat(number)
+    except OSError:
+        os.dup2(opened, number)
+    os.set_inheritable(opened, True)  # a command that starts over has it, too
+    return os.fdopen(opened, "w", encoding="utf-8")
 
 
 def _code_after(program: Callable[[], object]) -> int:

@@ -80,7 +80,13 @@ def _no_such_name(name: str) -> str:
     from bench.api.axes import AXES
     from bench.api.errors import MOST_QUOTED
     from bench.api.plain_text import shortened
+    from bench.cli.list import listed_metrics
+    from bench.running.presets import PRESETS
 
+    if name in PRESETS:
+        return f"{name!r} is a preset; `bench list presets` describes it."
+    if name in listed_metrics():
+        return f"{name!r} is a metric; `bench list metrics` describes it."
     name = shortened(name, MOST_QUOTED)
     known = sorted({known for axis in AXES for known in registry.registrations(axis)})
     near = get_close_matches(name, known, n=1, cutoff=NEAR)
@@ -99,8 +105,9 @@ def _of_training(asked: "Selector") -> "Facts":
     """
     from bench.api.config import config_options
     from bench.api.selector import Selector
-    from bench.training.protocol import AdamProtocol, read_protocol
+    from bench.training.protocol import AdamProtocol, read_protocol, refuse_small_numbers
 
+    refuse_small_numbers(asked)
     return {
         "name": TRAINING,
         "axis": "training",

@@ -2,15 +2,17 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.plain_text import message_of, shortened
+from bench.cli.light_start import is_light, need_real_packages
 from bench.cli.run_options import RunOptions
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.stored_types import LARGEST
@@ -44,6 +46,10 @@ MOST_QUOTED = 200
 """Characters of a value that an error repeats."""
 BESIDE = ("command", "base", "axis", "tuning")
 """Keys of a spec file that are not options of every command."""
+NEEDED = {"run": ("variants",), "study": ("variants",), "ablate": ("base", "axis")}
+"""What a spec of each command that takes one must name; a run may name cells instead."""
+GIVE = "give the spec.json of a run folder"
+"""What to do about a file that is no spec."""
 
 
 def spec_of(options: RunOptions) -> dict[str, object]:
@@ -73,47 +79,72 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject
         The options, and what the spec says besides; nothing without a spec.
 
     Raises:
-        InvalidConfig: The file is not there, has unknown keys, is of another command, or names code
-            that nobody trusts.
+        InvalidConfig: The file is not there, has unknown keys, is of another command, names nothing
+            to run, or names code that nobody trusts; or options say what to run, too.
     """
     if not options.spec:
         return options, {}
     path = Path(options.spec)
     given = _read_json(path)
-    given.pop(EARLIER, None)
+    earlier = len(as_list(given.pop(EARLIER, [])))
     beside = {key: given.pop(key) for key in BESIDE if key in given}
     writer = as_text(beside.get("command", "run"))
     if writer != command:
+        raise InvalidConfig(_of_another_command(path, writer))
+    _refuse_unknown_keys(path, given)
+    _refuse_beside_spec()
+    found = from_spec(replace(options, variants=RunOptions.variants), given)
+    lacking = [key for key in NEEDED[command] if {**given, **beside}.get(key, "") == ""]
+    if lacking and not (command == "run" and found.cells):
         raise InvalidConfig(
-            f"{path} is of another command; run: python -m bench "
-            f"{shortened(writer, MOST_QUOTED)} --spec {path}"
+            f"{path} is no spec of `bench {command}`: it names no {lacking[0]}; {GIVE}."
         )
+    _ask_for_trust(path, found, beside)
+    if not options.out and (path.parent / "ledger").is_dir():
+        found = replace(found, out=str(path.parent))
+    if earlier and not is_light():  # the command that starts over says it
+        those = "command of this folder is" if earlier == 1 else "commands of this folder are"
+        click.echo(f"{earlier} earlier {those} not run again.", err=True)
+    return found, beside
+
+
+def _refuse_unknown_keys(path: Path, given: JsonObject) -> None:
+    """Refuse keys that are no option that says what was asked.
+
+    Raises:
+        InvalidConfig: There is one.
+    """
     known = {field.name for field in fields(RunOptions)} - set(NOT_ASKED)
     for key in given:
         if key not in known:
             raise InvalidConfig(str(UnknownName.among(f"key in {path}", key, known)))
-    refuse_beside_spec(
-        field.name
-        for field in fields(RunOptions)
-        if field.name in known and getattr(options, field.name) not in (field.default, "")
+
+
+def _of_another_command(path: Path, writer: str) -> str:
+    """What to say of the spec of another command, some of which take none."""
+    if writer in NEEDED:
+        return f"{path} is of another command; run: python -m bench {writer} --spec {path}"
+    named = shortened(repr(writer), MOST_QUOTED)
+    return (
+        f"{path} is of the command {named}, which takes no --spec; give the spec.json of a run, an "
+        "ablation or a study."
     )
-    found = from_spec(replace(options, variants=RunOptions.variants), given)
-    loaded = [*found.plugin]
-    if storage := as_text(as_object(beside.get("tuning")).get("storage")):
-        loaded.append(storage)
-    if loaded and not options.trust:
-        _ask_for_trust(path, loaded)
-    if not options.out and (path.parent / "ledger").is_dir():
-        found = replace(found, out=str(path.parent))
-    return found, beside
 
 
-def _ask_for_trust(path: Path, loaded: Sequence[str]) -> None:
+def _ask_for_trust(path: Path, asked: RunOptions, beside: JsonObject) -> None:
     """Ask before code or a database that a file names is opened.
 
     Raises:
         InvalidConfig: Nobody said yes.
     """
+    loaded = [*asked.plugin]
+    if storage := as_text(as_object(beside.get("tuning")).get("storage")):
+        loaded.append(storage)
+    if not loaded:
+        return
+    need_real_packages()  # code of others sees no stand-in, and nobody is asked twice
+    if asked.trust:
+        return
     what = f"{path} opens {', '.join(shortened(one, MOST_QUOTED) for one in loaded)}"
     if not sys.stdin.isatty():
         raise InvalidConfig(f"{what}; look at it, and add --trust if you trust it.")
@@ -134,8 +165,8 @@ def from_spec(options: D, given: JsonObject) -> D:
             value = tuple(said) if isinstance(said, list) else said
             if not _fits(value, one.default, is_float=one.type is float):
                 raise InvalidConfig(
-                    f"the spec says {one.name}={shortened(repr(said), MOST_QUOTED)}, and the "
-                    f"default is {one.default!r}; give a value of the same type."
+                    f"the spec says {one.name}={_quoted(said)}, and the default is "
+                    f"{_quoted(one.default)}; give a value of the same type."
                 )
             values[one.name] = value
     return type(options)(**values)
@@ -150,22 +181,60 @@ def _fits(value: object, default: object, *, is_float: bool) -> bool:
     return type(value) is type(default) or (is_float and type(value) is int)
 
 
-def refuse_beside_spec(typed: Iterable[str]) -> None:
-    """Refuse options that a spec file has already answered."""
-    for name in typed:
+def _quoted(value: object) -> str:
+    """A value as it stands in a spec."""
+    return shortened(json.dumps(value, ensure_ascii=False), MOST_QUOTED)
+
+
+def _refuse_beside_spec() -> None:
+    """Refuse options that a spec file has already answered, also those that repeat a default.
+
+    Values do not tell whether somebody typed them. Without a command line nobody typed anything.
+
+    Raises:
+        InvalidConfig: Some were typed.
+    """
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    typed = [
+        _shown(option, context.params[option.name])
+        for option in context.command.params
+        if option.name is not None
+        and option.name not in NOT_ASKED
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    ]
+    if typed:
         raise InvalidConfig(
-            f"--spec already says what to run; leave out the option for {name!r}, or the spec."
+            f"--spec already says what to run; leave out {', '.join(typed)}, or the spec."
         )
 
 
+def _shown(option: click.Parameter, value: object) -> str:
+    """An option as it was typed; a flag that was turned off has a name of its own."""
+    return (option.secondary_opts if value is False else option.opts)[-1]
+
+
 def _read_json(path: Path) -> dict[str, Json]:
+    """The object in a file.
+
+    Raises:
+        InvalidConfig: There is none; the sentence has no words of Python.
+    """
     try:
         given = read_value(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidConfig(
-            f"cannot read the spec {path} ({message_of(error)}); give the spec.json of a run "
-            "folder."
-        ) from error
+    except FileNotFoundError as error:
+        raise InvalidConfig(f"there is no file {path}; {GIVE}.") from error
+    except OSError as error:
+        why = error.strerror or message_of(error)
+        raise InvalidConfig(f"cannot read the spec {path} ({why}); {GIVE}.") from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InvalidConfig(f"{path} is no JSON: {where}; {GIVE}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidConfig(f"{path} is no text; {GIVE}.") from error
+    except ValueError as error:
+        raise InvalidConfig(f"{path} is no spec ({message_of(error)}); {GIVE}.") from error
     if not isinstance(given, dict):
-        raise InvalidConfig(f"{path} is no spec; give the spec.json of a run folder.")
+        raise InvalidConfig(f"{path} is no spec; {GIVE}.")
     return given

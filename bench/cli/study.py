@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("study")
 @click.option("--variants", default="", help="Variants to tune, as selectors separated by commas.")
-@options.selection
+@options.one_task
 @click.option("--trials", default=8, show_default=True, help="Trials of every variant.")
 @click.option(
     "--trial-seconds", default=0.0, help="Training time of a trial (CPU s). 0: the task's steps."
@@ -106,7 +106,7 @@ def _checked(options: "RunOptions", tuning: "Tuning") -> "tuple[RunOptions, Stud
     """
     from bench.api.errors import InvalidConfig
     from bench.cli.registered import load_registry
-    from bench.cli.spec_file import from_spec, read_spec, refuse_beside_spec
+    from bench.cli.spec_file import from_spec, read_spec
     from bench.study_request import StudyRequest, Tuning
     from results.json_values import as_object
 
@@ -114,8 +114,6 @@ def _checked(options: "RunOptions", tuning: "Tuning") -> "tuple[RunOptions, Stud
     if options.variants == "":
         raise InvalidConfig("study: give --variants, or --spec.")
     if asked_before:
-        typed = vars(tuning)
-        refuse_beside_spec(f.name for f in fields(Tuning) if typed[f.name] != f.default)
         tuning = from_spec(Tuning(), as_object(asked_before.get("tuning")))
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 @options.implementation
 @options.device
 @options.dtype
-@options.shapes
+@click.option(
+    "--shape",
+    multiple=True,
+    metavar="SHAPE",
+    help="Compare at this shape, too, several times if wanted: rows, heads, lengths and width of a "
+    "head as B=4,H=16,L=64+256,E=64, or small, model, long, serving or serving_long. "
+    "Default: small shapes of the suite.",
+)
 @options.plugins
 @options.jobs
 @click.option(

@@ -71,7 +71,7 @@ def no_time_to_time(request: Request, variant: str) -> LeftOut:
 
 def _no_room(request: Request) -> str:
     minutes = request.budget_s / 60
-    return f"does not fit {minutes:.0f} minutes of preset {request.preset}; --minutes gives more"
+    return f"does not fit {minutes:g} minutes of preset {request.preset}; --minutes gives more"
 
 
 def _command(request: Request, *words: str) -> str:

@@ -20,8 +20,8 @@ DTYPES = ("float32", "float64", "bfloat16")
 DEVICES = ("cpu", "cuda")
 MATCHES = ("params", "flops", "time")
 TRAINED_COMPILED = (
-    "--impl compiled is timed, not trained, for every new length would be compiled again; add "
-    "--no-quality."
+    "--impl compiled is timed, not trained, for every new length would be compiled again; give "
+    "another --impl, or only time, with `bench run --no-quality`."
 )
 EVERY = "all"
 """In a list of variants: everything that has a default task."""

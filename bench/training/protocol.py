@@ -8,6 +8,9 @@ from bench.api.config import Config, FloatRange, build_config, changed_options
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import Selector, parse
 
+POSITIVE, COUNTS = ("lr", "clip"), ("batch", "steps", "evaluate_every")
+"""Options that must be above 0, and those that must be at least 1."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AdamProtocol(Config):
@@ -90,6 +93,30 @@ def read_protocol(selector: Selector | str) -> AdamProtocol:
     return build_config(AdamProtocol, asked.options, "adam")
 
 
+def refuse_small_numbers(selector: Selector | str) -> None:
+    """Name the option and the value that `AdamProtocol` would refuse together with others.
+
+    The class itself says less: all of its code is part of the hash of every trained cell.
+
+    Raises:
+        InvalidConfig: A number is too small.
+    """
+    asked = parse(selector) if isinstance(selector, str) else selector
+    for name, value in asked.options.items() if asked.name == "adam" else ():
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        if name in POSITIVE and value <= 0:
+            raise InvalidConfig(f"adam: {name} must be above 0, got {value}.")
+        if name in COUNTS and value < 1:
+            raise InvalidConfig(f"adam: {name} must be at least 1, got {value}.")
+
+
 def canonical_protocol(selector: Selector | str) -> Selector:
-    """Leave the defaults out."""
+    """Leave the defaults out.
+
+    Raises:
+        UnknownName: There is no such protocol or option.
+        InvalidConfig: An option has a wrong type or value.
+    """
+    refuse_small_numbers(selector)
     return Selector("adam", changed_options(read_protocol(selector)))

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from reports.blocks import Figure, clean
+from reports.blocks import Figure, clean, one_line
 from reports.figures.style import INK, PAPER, RULE
 
 _TAG = re.compile(r"<[^>]+>")
@@ -80,7 +80,7 @@ def draw(
         FigureCanvasSVG(figure)
         paint(figure)
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    title, description = clean(words["title"]), clean(words["description"])
+    title, description = one_line(words["title"]), one_line(words["description"])
     svg = _finish(buffer.getvalue(), key, title, description)
     return Figure(
         key=key,

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 from unicodedata import east_asian_width
 
-from reports.blocks import Figure, clean
+from reports.blocks import Figure, clean, one_line
 from reports.figures.style import PAPER, STYLE_SHEET
 
 _NARROW, _WIDE = frozenset("ijltfrI1.,:;'|![]() "), frozenset("mwMWQOGCDHN@%—")
@@ -98,7 +98,7 @@ def figure(
         height: Of the whole (pixels).
 
     """
-    title, description = clean(said["title"]), clean(said["description"])
+    title, description = one_line(said["title"]), one_line(said["description"])
     size = f'viewBox="0 0 {number(width)} {number(height)}"'
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{number(width)}" '

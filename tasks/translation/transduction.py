@@ -106,7 +106,7 @@ class TransductionConfig(Config):
     citation=Citation(
         text="Luong et al., 2016",
         url="https://arxiv.org/abs/1511.06114",
-        where="rules in the spirit of",
+        where="in whose spirit the rules are",
     ),
 )
 class Transduction(Task):

@@ -263,8 +263,11 @@ def test_a_study_that_another_process_runs_is_refused(tune, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"trials": 0}, "must be at least 1"),
-        ({"final_seeds": 0}, "must be at least 1"),
+        ({"trials": 0}, r"trials must be at least 1, got 0\."),
+        ({"final_seeds": -1}, r"final seeds must be at least 1, got -1\."),
+        ({"trial_seconds": float("nan")}, r"a number >= 0.*; got nan\."),
+        ({"trial_seconds": float("inf")}, r"a number >= 0.*; got inf\."),
+        ({"trial_seconds": -1.0}, r"a number >= 0.*; got -1\."),
         ({"request": replace(REQUEST, tasks="")}, "exactly one task"),
         ({"request": replace(REQUEST, tasks="recall,offset")}, "exactly one task"),
         ({"request": replace(REQUEST, first_seed=FRESH_SEED)}, "kept for the winners"),

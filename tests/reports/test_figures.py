@@ -104,6 +104,14 @@ def test_the_page_decides_about_paper_and_ink() -> None:
     assert " style=" not in text.replace(' style="max-width', "")
 
 
+def test_an_example_of_several_lines_has_a_title_of_one() -> None:
+    said = {**WORDS, "title": "def f(x):\n    return x"}
+    one = Map(title="m", query=("a",), source=("b",), weights=((1,),))
+    maps = attention_maps("maps", said, [one])
+    assert maps.title == "def f(x): return x"
+    assert 'aria-label="def f(x): return x. What' in InlineDrawings().drawing(maps.svg)
+
+
 def test_curves_are_named_at_their_ends() -> None:
     text = many(3)
     places = {

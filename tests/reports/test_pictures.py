@@ -11,8 +11,8 @@ from bench.cli.report import report
 from reports.folder import read_folder
 from reports.kernels import _line, kernel_figures
 from reports.pictures import write_figures
+from results.run_path import NotARunFolder
 from results.statistics import t_interval
-from results.store import NotARunFolder
 
 SENTENCES = ("reversal", "recall", "translation")
 

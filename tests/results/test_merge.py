@@ -7,7 +7,8 @@ import pytest
 from results.environment import collect
 from results.merge import merge
 from results.pack import write_pack
-from results.store import NotARunFolder, Store
+from results.run_path import NotARunFolder
+from results.store import Store
 from tests.results.test_store import record
 
 

@@ -14,7 +14,8 @@ from results.frame import COLUMNS
 from results.ledger import OtherSchema
 from results.pack import Pack, open_run, write_pack
 from results.row import RECORD_SCHEMA, Record, Row, Unmeasured
-from results.store import NotARunFolder, Store
+from results.run_path import NotARunFolder
+from results.store import Store
 
 PLAN = {"cells": ["quality x @ y @ z / cross / adam"], "left_out": []}
 SPENT = Unmeasured(metric="loss_nats", status="out_of_memory", detail="64 GiB were not there")
@@ -121,7 +122,13 @@ def test_what_is_no_pack_is_refused_with_advice(store, tmp_path, monkeypatch):
         open_run(tmp_path / "other.parquet")
     with pytest.raises(NotARunFolder, match=r"ends in \.parquet"):
         write_pack(store, tmp_path / "run.csv")
+    (tmp_path / "text.parquet").write_text("PAR1 and more")
     path = write_pack(store, tmp_path / "run.parquet")
+    (tmp_path / "cut.parquet").write_bytes(path.read_bytes()[:-100])
+    (tmp_path / "hollow.parquet").write_bytes(b"PAR1" * 9)
+    for name in ("text", "cut", "hollow"):
+        with pytest.raises(NotARunFolder, match=rf"{name}\.parquet is damaged or no pack; take a"):
+            open_run(tmp_path / f"{name}.parquet")
     monkeypatch.setattr(packs, "RECORD_SCHEMA", RECORD_SCHEMA + 1)
     with pytest.raises(OtherSchema, match="written with record schema 2"):
         open_run(path)

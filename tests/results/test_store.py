@@ -15,7 +15,8 @@ from bench.api.errors import DataDamaged
 from results.environment import collect
 from results.ledger import LedgerWriter, OtherSchema
 from results.row import Record, Row, Unmeasured, record_from_json
-from results.store import NotARunFolder, Store
+from results.run_path import NotARunFolder
+from results.store import Store
 
 
 def record(seed: int = 0, *, loss: float = 1.0, **changed: object) -> Record:

@@ -31,7 +31,7 @@ def test_loading_a_package_again_changes_nothing():
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("import nowhere_at_all", r"failed to import: ModuleNotFoundError\(.*mend the file"),
+        ("import nowhere_at_all", r"ModuleNotFoundError: .* \(broken\.py:1\); mend the file"),
         ("def broken(:", "failed to import: SyntaxError"),
         ("1 / 0", "failed to import: ZeroDivisionError"),
         (
@@ -52,6 +52,18 @@ def test_a_plug_in_that_does_not_import_is_one_sentence(tmp_path, content, compl
         load_plugin(path)
     assert "\n" not in str(error.value)
     assert "bench_plugin_broken" not in sys.modules
+
+
+def test_the_last_line_of_a_plug_in_that_an_error_left_is_named(tmp_path):
+    path = tmp_path / "raises.py"
+    path.write_text("import json\n\ndef read(text):\n    return json.loads(text)\n\nread('\\n}')\n")
+    with pytest.raises(BenchError, match=r"JSONDecodeError: .* \(raises\.py:4\); mend the file"):
+        load_plugin(path)
+
+
+def test_the_path_of_a_plug_in_may_be_a_string(window_plugin):
+    load_plugin(str(window_plugin))
+    assert "sliding" in listed_variants()
 
 
 def test_a_plug_in_that_is_not_there_is_one_sentence(tmp_path):
@@ -79,8 +91,8 @@ def test_two_plug_ins_of_one_name_are_distinguished(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ("import sys\nsys.exit(0)", r"failed to import: SystemExit\('0'\); mend the file"),
-        ("class Odd(BaseException): pass\nraise Odd", r"failed to import: Odd\("),
+        ("import sys\nsys.exit(0)", r"import: SystemExit: 0 \(wild\.py:2\); mend the file"),
+        ("class Odd(BaseException): pass\nraise Odd", "failed to import: Odd: "),
         ("raise ValueError('\\ud800')", "failed to import: ValueError.*mend the file"),
         ("raise ValueError('x' * 5_000_000)", r"\(5000000 characters\).*mend the file"),
         ("import torch\ntorch.set_num_threads(2)", "changes torch's number of threads from 1 to 2"),

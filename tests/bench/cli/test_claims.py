@@ -86,7 +86,10 @@ def test_no_file_of_a_run_holds_a_verdict(call, tmp_path):
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        (("run", "C8"), "no claim named 'C8'; did you mean"),
+        (("run", "C8"), "no claim named 'C8'; did you mean 'C08'?"),
+        (("run", "c1"), "no claim named 'c1'; did you mean 'C01'?"),
+        (("run", "C99"), "no claim named 'C99'"),
+        (("report", __file__), "is a file, and no pack; give the folder"),
         (("run", "all", "C08"), "all stands alone"),
         (("rnu",), "no command named 'rnu'; did you mean 'run'?"),
         (("report", "nowhere"), "no run folder at nowhere"),
@@ -100,6 +103,16 @@ def test_what_is_wrong_is_one_sentence(call, typed, sentence, monkeypatch, tmp_p
     assert (code, out) == (2, "")
     assert sentence in err
     assert err.count("\n") == 1
+
+
+def test_a_pack_without_the_name_of_one_is_refused_before_the_page_is_written(
+    call, trained_on_cuda, tmp_path
+):
+    before = sorted(trained_on_cuda.iterdir())
+    code, out, err = call("claims", "report", trained_on_cuda, "--pack", tmp_path / "x.txt")
+    assert (code, out) == (2, "")
+    assert "a pack ends in .parquet" in err
+    assert sorted(trained_on_cuda.iterdir()) == before
 
 
 def test_without_a_run_the_published_verdicts_are_listed(call, monkeypatch, tmp_path):

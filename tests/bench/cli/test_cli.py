@@ -1,6 +1,7 @@
 """The command line: names, exit codes, and what stands on standard output."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,20 +15,21 @@ from bench.running.presets import PRESETS
 from tests.bench.cli.command_lines import SMOKE
 
 ROOT = Path(__file__).parents[3]
-SELECTION = (
-    "--tasks --backbone --preset --minutes --seeds --device --dtype --jobs --baseline --plugin "
-    "--first-seed --slot --training --impl"
+TUNED = (
+    "--tasks --backbone --preset --device --dtype --jobs --plugin --first-seed --slot --training "
+    "--impl"
 )
+SELECTION = f"{TUNED} --minutes --seeds"
 PLACE = "--out --data-dir --keep-models --retry --inline --json --spec --fail-on --trust --keep-old"
 OPTIONS = {
     "run": (
         f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
-        "--match --until --most-seeds --reuse"
+        "--baseline --match --until --most-seeds --reuse"
     ),
-    "plan": f"--variants {SELECTION} --quality --speed --shape --data-dir --json",
+    "plan": f"--variants {SELECTION} --baseline --quality --speed --shape --data-dir --json",
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes --reuse",
     "study": (
-        f"--variants {SELECTION} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
+        f"--variants {TUNED} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
     "calibrate": "task --minutes --preset --keep --jobs --out --data-dir --plugin --inline",
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
@@ -154,6 +156,8 @@ def test_the_help_names_every_preset(call):
         ("run --seeds many", "'many' is not a valid integer"),
         ("run --seeds -3", "seeds must be >= 0"),
         ("run --seeds -3", "got -3."),
+        ("ablate --base dot --axis score --baseline dot", "No such option '--baseline'"),
+        ("ablate --base dot --axis score --impl compiled", "with `bench run --no-quality`"),
         ("plan --jobs=-1", "jobs must be >= 0, and 0 is one a core; got -1."),
         ("verify dot --jobs=-1", "jobs must be >= 0"),
         ("run --data-dir nowhere --tasks after_marker", "--data-dir names nowhere, which is not a"),
@@ -172,8 +176,13 @@ def test_the_help_names_every_preset(call):
         ("run --retry faild --tasks after_marker", "did you mean 'failed'"),
         ("run --training adam[stpes=3]", "did you mean 'steps'"),
         ("run --training adam[lr=1e999]", "a number that a float can hold"),
-        ("run --cell nonsense", "copy a whole label"),
-        ("run --spec nowhere.json", "give the spec.json of a run folder"),
+        ("run --cell nonsense", "copy a whole label from `bench plan --json` or from details.md"),
+        ("run --spec nowhere.json", "there is no file nowhere.json; give the spec.json of a run"),
+        ("run --spec /", "cannot read the spec / (Is a directory); give the spec.json of a run"),
+        ("run --no-quality --no-speed", "--no-quality and --no-speed leave nothing to do"),
+        ("plan --no-quality --no-speed", "--no-quality and --no-speed leave nothing to do"),
+        ("run --fail-on red,none", "--fail-on red,none: none stands alone"),
+        ("run --fail-on none,rde", "no ending named 'rde'; did you mean 'red'"),
         ("run --plugin nowhere.py", "no plug-in file nowhere.py"),
         ("run --out /proc/nothing --tasks after_marker", "give another --out"),
         ("ablate", "give --base and --axis"),
@@ -184,13 +193,20 @@ def test_the_help_names_every_preset(call):
         ("study --variants dot", "name exactly one task"),
         ("study --variants dot --tasks recall,offset", "name exactly one task"),
         ("study --variants dot --tasks recall --sampler rnadom", "did you mean 'random'"),
-        ("study --variants dot --tasks recall --trials 0", "must be at least 1"),
+        ("study --variants dot --tasks recall --minutes 1", "No such option '--minutes'"),
+        ("study --variants dot --tasks recall --seeds 1", "No such option '--seeds'"),
+        ("study --variants dot --tasks recall --baseline dot", "No such option '--baseline'"),
+        ("study --variants dot --tasks recall --trials 0", "trials must be at least 1, got 0."),
+        ("study --variants dot --tasks recall --final-seeds=-2", "must be at least 1, got -2."),
+        ("study --variants dot --tasks recall --trial-seconds nan", "a number >= 0, and 0 is"),
+        ("study --variants dot --tasks recall --trial-seconds=-1", "got -1."),
+        ("study --variants dot --tasks recall --trial-seconds inf", "got inf."),
         ("study --variants dot --tasks recall --first-seed 1000", "kept for the winners"),
         ("calibrate", "Missing argument 'TASK'"),
         ("calibrate recal", "did you mean 'recall'"),
         ("calibrate sst2", "sst2 declares no settings to choose from"),
         ("calibrate recall --preset quik", "did you mean 'quick'"),
-        ("list variant", "did you mean 'variants'"),
+        ("list variantz", "did you mean 'variants'"),
         ("show bahdanaw", "did you mean 'bahdanau'"),
         ("show", "Missing argument 'NAME'"),
         ("verify bahdanaw", "did you mean 'bahdanau'"),
@@ -214,6 +230,29 @@ def test_wrong_usage_is_one_sentence_and_exit_code_two(
     if arguments:
         assert len(err.strip().splitlines()) == 1
     assert not list(tmp_path.glob("runs/*/ledger/*.jsonl"))
+    assert not list(tmp_path.glob("runs/study*")), "a refused study leaves no folder"
+
+
+@pytest.mark.parametrize(
+    ("cores", "jobs", "said"),
+    [
+        (2, 33, "--jobs 33 is more than 16 for each of 2 cores"),
+        (1, 17, "--jobs 17 is more than 16 for the one core"),
+    ],
+)
+def test_more_processes_than_the_cores_can_serve_are_refused(call, monkeypatch, cores, jobs, said):
+    """The plan divided its time by them."""
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    code, out, err = call("plan", "--preset", "smoke", "--variants", "dot", "--jobs", jobs)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert call("plan", "--preset", "smoke", "--variants", "dot", "--jobs", jobs - 1)[0] == 0
+
+
+def test_the_help_of_a_study_says_that_it_needs_one_task(call):
+    said = " ".join(call("study", "--help")[1].split())
+    assert "The one task to tune on, as a selector. Needed." in said
+    assert "default task" not in said
 
 
 def test_a_preset_that_ranks_nothing_is_not_calibrated(call):

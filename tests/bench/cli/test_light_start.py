@@ -52,7 +52,14 @@ NAMES = (
 )
 WRONG = (
     "rum",
-    "list variant",
+    "list variantz",
+    "show quick",
+    "show sequence_accuracy",
+    "reproduce nowhere",
+    "reproduce tests/conftest.parquet",
+    "analyze /nowhere",
+    "calibrate transduction --preset smok",
+    "demo --out tests",
     "show bahdanaw",
     "plan --variants dto",
     "run --variants dto",

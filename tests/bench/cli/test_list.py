@@ -6,6 +6,7 @@ import pytest
 
 from bench.api import registry
 from bench.api.axes import AXES
+from bench.cli.list import KINDS
 
 
 @pytest.mark.parametrize("kind", ["variants", "tasks", "backbones", "presets", "metrics", *AXES])
@@ -17,6 +18,14 @@ def test_everything_can_be_listed(call, kind):
     rows = json.loads(out)
     assert rows
     assert all(set(row) == set(rows[0]) for row in rows)
+
+
+def test_every_kind_is_listed_in_the_singular_too(call):
+    for kind in KINDS:
+        assert call("list", kind.removesuffix("s")) == call("list", kind)
+    assert call("list", "variant", "--matrix")[0] == 0
+    said = call("list", "--help")[1]
+    assert all(kind in said for kind in KINDS)
 
 
 def test_the_matrix_says_where_each_variant_stands_and_why_not_elsewhere(call):

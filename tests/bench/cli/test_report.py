@@ -75,3 +75,28 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     code, _, err = call("report", folder, "--tasks", "recal", "--out", alone)
     assert code == 2
     assert "did you mean 'recall'" in err
+
+
+def test_a_pack_without_the_name_of_one_is_refused_before_the_report_is_written(
+    call, finished, tmp_path
+):
+    code, out, err = call("report", finished, "--out", tmp_path / "page", "--pack", tmp_path / "x")
+    assert (code, out) == (2, "")
+    assert "a pack ends in .parquet" in err
+    assert not (tmp_path / "page").exists()
+
+
+def test_what_is_no_run_is_not_called_a_pack(call, finished):
+    for path in (Path(__file__), finished / "spec.json"):
+        code, out, err = call("report", path)
+        assert (code, out) == (2, "")
+        assert "is a file, and no pack; give the folder that `bench run --out` wrote." in err
+
+
+def test_a_published_pack_is_offered_where_there_is_no_folder_of_its_name(call):
+    err = call("report", "erasure")[2]
+    assert err == (
+        "no run folder at erasure: it does not exist; give the folder that `bench run --out` "
+        "wrote, or the pack results/published/erasure.parquet.\n"
+    )
+    assert "or the pack" not in call("report", "no_such_run")[2]

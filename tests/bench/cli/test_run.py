@@ -48,32 +48,87 @@ def test_a_spec_file_reruns_everything_elsewhere(call, finished, tmp_path):
     )
 
 
+WRONG_SPECS = {
+    "odd": b'{"varaints": "dot"}',
+    "list": b"[]",
+    "words": b'{"seeds": "three"}',
+    "flag": b'{"variants": "dot", "speed": 1}',
+    "empty": b"{}",
+    "none": b'{"variants": "", "preset": "smoke"}',
+    "ablation": b'{"command": "ablate", "base": "dot"}',
+    "comma": b'{"variants": "dot",,}',
+    "bytes": b"\xff\xfe",
+    "infinite": b'{"variants": "dot", "minutes": Infinity}',
+    "nothing": b'{"variants": "dot", "quality": false, "speed": false}',
+    "other": b'{"command": "rm"}',
+    "claims": b'{"command": "claims", "keys": []}',
+}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("run --spec {spec} --seeds 4", "leave out the option for 'seeds'"),
+        ("run --spec {spec} --seeds 4", "leave out --seeds, or the spec."),
+        ("run --spec {spec} --preset quick", "leave out --preset, or the spec."),
+        ("run --spec {spec} --seeds 0 --variants all", "leave out --variants, --seeds, or the"),
+        ("run --spec {spec} --no-speed --speed", "leave out --speed, or the spec."),
+        ("run --spec {spec} --no-verify", "leave out --no-verify, or the spec."),
+        ("run --spec {empty}", "is no spec of `bench run`: it names no variants"),
+        ("run --spec {none}", "is no spec of `bench run`: it names no variants"),
+        ("ablate --spec {ablation}", "is no spec of `bench ablate`: it names no axis"),
+        ("run --spec {comma}", "is no JSON: line 1, column 20; give the spec.json"),
+        ("run --spec {bytes}", "is no text; give the spec.json of a run folder"),
+        ("run --spec {infinite}", "is no spec (Infinity is no number of JSON)"),
+        ("run --spec {nothing}", "--no-quality and --no-speed leave nothing to do"),
+        ("run --spec {other}", "is of the command 'rm', which takes no --spec"),
+        ("run --spec {claims}", "is of the command 'claims', which takes no --spec"),
         ("study --spec {spec}", "run: python -m bench run --spec"),
         ("run --spec {odd}", "did you mean 'variants'"),
         ("run --spec {list}", "is no spec"),
         (
             "run --spec {words}",
-            "seeds='three', and the default is 0; give a value of the same type",
+            'seeds="three", and the default is 0; give a value of the same type',
         ),
+        ("run --spec {flag}", "speed=1, and the default is true; give a value of the same type"),
     ],
 )
 def test_a_spec_that_does_not_fit_is_one_sentence(call, finished, tmp_path, arguments, said):
-    (tmp_path / "odd.json").write_text('{"varaints": "dot"}')
-    (tmp_path / "list.json").write_text("[]")
-    (tmp_path / "words.json").write_text('{"seeds": "three"}')
-    paths = {
-        "spec": finished / "spec.json",
-        "odd": tmp_path / "odd.json",
-        "list": tmp_path / "list.json",
-        "words": tmp_path / "words.json",
-    }
+    paths = {"spec": finished / "spec.json"}
+    for name, content in WRONG_SPECS.items():
+        paths[name] = tmp_path / f"{name}.json"
+        paths[name].write_bytes(content)
     code, out, err = call(*arguments.format(**paths).split())
     assert (code, out) == (2, "")
     assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_spec_of_cells_needs_no_variants(call, finished, tmp_path):
+    label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"cells": [label], "preset": "smoke", "verify": False}))
+    code, out, _ = call("run", "--spec", spec, "--out", tmp_path / "run", "--inline", "--json")
+    assert (code, json.loads(out)["counts"]) == (0, {"ok": 1})
+
+
+@pytest.mark.parametrize(
+    ("earlier", "said"),
+    [
+        (1, "1 earlier command of this folder is not run again."),
+        (2, "2 earlier commands of this folder are not run again."),
+    ],
+)
+def test_a_spec_of_several_commands_says_that_the_last_is_run(
+    call, finished, tmp_path, earlier, said
+):
+    asked = json.loads((finished / "spec.json").read_text())
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({**asked, "earlier": [{"command": "run"}] * earlier}))
+    words = ("run", "--spec", spec, "--out", finished, "--inline")
+    code, out, err = call(*words, "--json")
+    assert (code, json.loads(out)["counts"]) == (0, {})
+    assert said in err
+    assert "not run again" not in call("run", "--spec", finished / "spec.json", "--inline")[2]
 
 
 def values(folder):
@@ -205,10 +260,30 @@ def test_cells_of_a_run_are_trained_again_and_compared(call, finished, tmp_path)
         (record,) = store.ledger().newest().values()
         moved = [replace(row, value=row.value + 0.25) for row in record.rows]
         store.append(replace(record, rows=tuple(moved), attempt=2))
-    code, out, _ = call(*words)
+    code, out, err = call(*words)
     assert code == 1
     assert "the greatest difference of the others is 0.25" in out
+    assert err.endswith("not reproduced: of 1 cells 1 differ by more than 0.\n")
     assert call(*words, "--tolerance", 0.3)[0] == 0
+
+
+@pytest.mark.parametrize("tolerance", ["nan", "-1", "inf"])
+def test_a_tolerance_beyond_which_nothing_could_be_is_refused(call, tolerance):
+    code, out, err = call("reproduce", "nowhere", f"--tolerance={tolerance}")
+    assert (code, out) == (2, "")
+    assert err.startswith("--tolerance must be a number of at least 0, got ")
+
+
+def test_a_run_is_not_compared_with_itself(call, finished):
+    code, out, err = call("reproduce", finished, "--out", finished / ".." / finished.name)
+    assert (code, out) == (2, "")
+    assert err.endswith(" is the run that is checked; give another --out.\n")
+
+
+def test_no_preset_is_advised_where_none_can_be_given(call, finished):
+    code, _, err = call("demo", "--out", finished, "--inline")
+    assert code == 2
+    assert err.endswith("to be ranked beside others; give another --out.\n")
 
 
 def test_a_run_that_trained_nothing_cannot_be_trained_again(call):

@@ -97,6 +97,24 @@ def test_a_full_standard_output_is_a_sentence_and_a_failure():
     )
 
 
+@pytest.mark.parametrize("asked", [["list", "presets"], ["rum"]])
+def test_a_command_whose_streams_are_closed_ends_with_its_exit_code(asked, tmp_path):
+    told = tmp_path / "told"
+    closed = f"{sys.executable} -m bench {' '.join(asked)} >&- 2>&-; echo $? > {told}"
+    subprocess.run(closed, shell=True, cwd=ROOT, check=False)
+    assert told.read_text() == ("2\n" if asked == ["rum"] else "0\n")
+
+
+def test_a_stream_that_was_closed_leads_nowhere(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert ended_with_a_sentence(lambda: print("unheard", file=sys.stdout)) == 0
+    assert ended_with_a_sentence(raising(BenchError("unheard."))) == 2
+    assert {sys.stdout.name, sys.stderr.name}.isdisjoint((1, 2))  # those numbers are taken here
+    sys.stdout.close()
+    sys.stderr.close()
+
+
 @pytest.mark.slow
 def test_a_second_interrupt_while_the_first_is_handled_changes_nothing(tmp_path):
     command = [sys.executable, "-m", "bench", "run", "--variants", "additive,dot,general"]

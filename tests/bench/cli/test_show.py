@@ -43,6 +43,17 @@ def test_a_name_that_is_like_no_other_gets_no_hint(call):
     assert "did you mean 'additive'?" in call("show", "adittive")[2]
 
 
+def test_a_preset_and_a_metric_lead_to_their_lists(call):
+    for name, kind in (("quick", "preset"), ("sequence_accuracy", "metric")):
+        code, out, err = call("show", name)
+        assert (code, out) == (2, "")
+        assert err == f"{name!r} is a {kind}; `bench list {kind}s` describes it.\n"
+
+
+def test_no_source_ends_in_the_middle_of_a_phrase(call):
+    assert "in whose spirit the rules are" in call("show", "transduction")[1]
+
+
 def test_an_option_is_shown_with_what_it_means_and_what_it_may_be(call):
     shown = call("show", "transduction")[1]
     assert "rule = reverse (copy | reverse | swap | dict | svo | fert)" in shown

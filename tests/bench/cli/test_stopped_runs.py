@@ -14,13 +14,14 @@ from bench.cli.sentences import ended_with_a_sentence
 from bench.running.session import Session
 from results.ledger import LedgerWriter
 from results.store import Store
+from tests.bench.cli.command_lines import with_others
 
 ASKED = ["run", "--variants", "dot,general", "--tasks", "after_marker", "--preset", "smoke"]
 ASKED += ["--training", "adam[steps=1]", "--no-speed", "--no-verify", "--inline"]
 
 
 def run(*more):
-    words = [*ASKED, *map(str, more)]
+    words = with_others(ASKED, *more)
     return ended_with_a_sentence(lambda: cli(words, standalone_mode=False))
 
 

@@ -26,6 +26,7 @@ from results.looks import Looks
 from results.primary_tables import PrimaryTable, primary_tables
 from results.row import Row
 from results.store import Store
+from tests.bench.cli.command_lines import with_others
 
 LEVELS = {"scaled_dot": 0.5, "uniform": 0.2, "dot": 0.95, "general": 0.5, "additive": 0.56}
 """`dot` is soon decided, `additive` needs many seeds, `general` is equivalent after some."""
@@ -61,7 +62,7 @@ def run(tmp_path, monkeypatch, capsys, fresh_registry):
 
     def call(*more, stop_after=10**9, folder="run"):
         monkeypatch.setattr(Drawn, "stop_after", stop_after)
-        words = [*ASKED.split(), "--out", str(tmp_path / folder), *map(str, more)]
+        words = with_others([*ASKED.split(), "--out", str(tmp_path / folder)], *more)
         code = ended_with_a_sentence(lambda: cli(words, standalone_mode=False))
         return code, capsys.readouterr().err
 
@@ -161,7 +162,7 @@ def test_a_later_run_without_looks_does_not_make_the_decisions_bolder(tmp_path, 
         ("--until decided --seeds 1", "one seed decides nothing; give --seeds 2"),
         ("--until decided --most-seeds 2", "--most-seeds must be from 3"),
         ("--until decided --most-seeds 99999", "to 10000; got 99999"),
-        ("--until decided --no-quality", "leave out --no-quality"),
+        ("--until decided --no-quality --speed", "leave out --no-quality"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_in_one_sentence(tmp_path, run, words, said):

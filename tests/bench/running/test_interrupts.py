@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.bench.cli.command_lines import with_others
+
 ROOT = Path(__file__).parents[3]
 ASKED = [
     *("run", "--variants", "additive,dot,general", "--tasks", "after_marker"),
@@ -26,7 +28,8 @@ def drive(tmp_path):
     started = []
 
     def begin(*more):
-        command = [sys.executable, "-m", "bench", *ASKED, "--out", str(tmp_path / "run"), *more]
+        words = with_others([*ASKED, "--out", str(tmp_path / "run")], *more)
+        command = [sys.executable, "-m", "bench", *words]
         process = subprocess.Popen(
             command,
             cwd=ROOT,

@@ -389,6 +389,20 @@ def test_impossible_protocols_are_refused(options):
         read_protocol("sgd")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("steps=-3", "adam: steps must be at least 1, got -3."),
+        ("lr=0.0", "adam: lr must be above 0, got 0.0."),
+        ("lr=0.01,clip=-1", "adam: clip must be above 0, got -1."),
+    ],
+)
+def test_a_number_of_a_protocol_that_is_too_small_is_named_with_its_option(options, said):
+    with pytest.raises(InvalidConfig) as error:
+        canonical_protocol(f"adam[{options}]")
+    assert str(error.value) == said
+
+
 def value_of(rows, metric, split, baseline=""):
     found = [
         r.value
