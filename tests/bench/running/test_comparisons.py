@@ -1,7 +1,7 @@
 """The preset `families`: every task's own comparison, planned seed by seed and refused nowhere."""
 
 from collections import defaultdict
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 
@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from bench.api import registry
-from bench.api.calibration import stored_choices
 from bench.api.options import complete
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
@@ -24,7 +23,6 @@ from bench.training.refusals import cell_refusal
 from reports.catalog import Catalog
 from reports.ranked_table.grouping import comparisons
 from results import load
-from tests.older_starts import NEWER
 
 PUBLISHED = Path(__file__).parents[3] / "results" / "published" / "families.parquet"
 WITHOUT_ATTENTION = {"uniform", "mean_pooling", "last_state", "none_state", "none_input"}
@@ -208,42 +206,8 @@ def test_the_families_fit_their_budget(families):
     assert within.seconds <= PRESETS["families"].budget_s
 
 
-AS_SOFTMAX = "normalizer=softmax[temperature=11.3]"
-"""What comparisons of translation gave bilinear scores before these had a scale of their own."""
-
-
-def before(cell):
-    """Ids that a cell may have had before those parts changed: none where it has none of them."""
-    kept = [word for word in cell.revisions.split() if word not in NEWER]
-    if kept == cell.revisions.split():
-        return set()
-    found = {replace(cell, revisions=" ".join(kept)).id}
-    if "translation" in cell.task and parse(cell.variant).options == {}:
-        scaled = resolve(f"{cell.variant}[{AS_SOFTMAX}]").canonical.show()
-        found.add(replace(cell, variant=scaled, revisions=" ".join(kept)).id)
-    return found
-
-
 def test_every_published_cell_is_one_that_this_code_would_run(families):
     """If this fails, what was published came from other settings: run those cells again."""
-    known = as_published(families)
     published = set(load(PUBLISHED).rows["cell"])
     assert published
-    assert not published - {cell.id for cell in known} - set().union(*map(before, known))
-
-
-def as_published(families):
-    """The cells of today, and for calibrated tasks those of the sizes that are published."""
-    request = replace(families.request, seeds=3)  # pipeline checks had three seeds, too
-    uncalibrated = plan(replace(request, calibrated=False)).cells
-    earlier = [cell for cell in uncalibrated if stored_choices(parse(cell.task).name)]
-    return [*plan(request).cells, *earlier]
-
-
-def test_parts_that_start_elsewhere_are_still_to_run_again(families):
-    published = set(load(PUBLISHED).rows["cell"])
-    older = published - {cell.id for cell in as_published(families)}
-    for part in NEWER:
-        mine = [cell for cell in as_published(families) if part in cell.revisions.split()]
-        planned = set().union(*map(before, mine))
-        assert not mine or planned & older, f"{part} has been run again; take it out"
+    assert published <= {planned.cell.id for planned in families.quality}
