@@ -69,11 +69,6 @@ class Attention(Slot):
         if x.shape[1] == 0:
             return x.new_zeros(x.shape[0], 0, self.output_width)
         seen = x if source is None else source
-        if seen.dim() == 3 and seen.shape[0] != x.shape[0]:
-            raise InvalidConfig(
-                f"queries have {x.shape[0]} rows and their source has {seen.shape[0]}; hand on one "
-                "source for each row of queries."
-            )
         call: AttendOptions = {"extras": extras, "want_weights": False}
         return self.answer_all(x, seen, mask, tokens, below, **call)[0]
 
@@ -125,13 +120,20 @@ class Attention(Slot):
         """Answer some queries; see `Slot.attend`. `read` and `noise` follow `train()` and `eval()`.
 
         Raises:
-            InvalidConfig: There is nothing to attend to, or the mask is no mask.
+            InvalidConfig: There is nothing to attend to, the mask is no mask, or queries have
+                another shape or another number of rows than their source.
             Refused: A layer below is read, and what it attended to is missing.
         """
         if self.link is not None and below is None:
             raise Refused(
                 f"this layer reads layer {self.link.layer}; hand on what that one attended to as "
                 "`below`, which it returns as `memory` under want_memory=True."
+            )
+        _expect_vectors("the queries", x, self.heads.dims.model_width)
+        if memory is not None and memory.source.key.shape[0] != x.shape[0]:
+            raise InvalidConfig(
+                f"queries have {x.shape[0]} rows and their source has "
+                f"{memory.source.key.shape[0]}; hand on one source for each row of queries."
             )
         if own is not None:
             own = (own[0], key_mask(own[1], own[0]), own[2])

@@ -182,7 +182,7 @@ def _fits(value: object, default: object, *, is_float: bool) -> bool:
 
 
 def _quoted(value: object) -> str:
-    """A value as it stands in a spec."""
+    """A value as JSON has it."""
     return shortened(json.dumps(value, ensure_ascii=False), MOST_QUOTED)
 
 

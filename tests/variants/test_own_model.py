@@ -242,6 +242,14 @@ def test_tensors_of_another_shape_are_refused_with_the_shape_that_is_wanted(x, s
         attention(drawn(*x), drawn(*source))
 
 
+@pytest.mark.usefixtures("unchecked_annotations")
+def test_a_decoder_step_with_rows_of_another_batch_is_refused():
+    attention = variants.build("additive", dim=8, source_dim=6, regime="cross")
+    memory = attention.prepare(drawn(1, 7, 6))
+    with pytest.raises(InvalidConfig, match="queries have 2 rows and their source has 1"):
+        attention.attend(drawn(2, 1, 8), memory, attention.start(memory, drawn(2, 1, 8)))
+
+
 def test_a_source_of_another_width_is_refused_where_queries_are_the_source():
     with pytest.raises(InvalidConfig, match="leave source_dim=6 out"):
         variants.build("additive", dim=8, source_dim=6, regime="causal")

@@ -16,19 +16,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.batch import Sizes
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
-from variants.losses.coverage import NO_TARGET, per_token
-
-EOS = Sizes._field_defaults["eos"]
+from variants.losses.coverage import LAST_SPECIAL as EOS
+from variants.losses.coverage import NO_TARGET, per_token, scored_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +68,7 @@ class QuantityLoss(Loss):
         counted = inputs.batch.mask
         if not self.config.end:
             counted = counted & (inputs.batch.targets != EOS)
-        given = torch.where(counted.unsqueeze(2), inputs.trace.weights, 0.0).sum((1, 2))
+        given = scored_weights(inputs).masked_fill(~counted.unsqueeze(2), 0).sum((1, 2))
         missing = (counted.sum(1) - given).abs()
         return self.config.weight * per_token(missing.sum(), inputs), carry
 
