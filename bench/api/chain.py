@@ -279,9 +279,13 @@ class Chain(Variant):
         # is_causal aligns top-left, which is right only where the queries are all of the keys
         plain = bias is None and source.mask is None and (not call.causal or square)
         mask = None if plain else _attention_mask(call.allowed, bias, query)
-        return fused_softmax(
-            query, key, source.value, mask=mask, causal=plain and call.causal, scale=scale
+        # values that are the front of the keys are read with them, which copies neither
+        whole = source.shared > 0 and key is source.key
+        value = key if whole else source.value
+        read = fused_softmax(
+            query, key, value, mask=mask, causal=plain and call.causal, scale=scale
         )
+        return read[..., : source.shared] if whole else read
 
     def stream(
         self, query: Float[Tensor, "B Hq 1 Eq"], memory: Memory, pointer: Int[Tensor, "B Hq"]

@@ -1,11 +1,15 @@
 """Softmax attention by PyTorch's fused kernels, for grouped keys and values of any width."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
 from bench.api.heads import expand_heads
 from bench.api.shapes import Key, Mixed, Query, Value
+
+WIDEST = 256
+"""Widest vectors for which the kernels of a GPU divide the keys of few queries among its cores."""
 
 
 def fused_softmax(
@@ -36,7 +40,10 @@ def fused_softmax(
         # needs no copy of the key for each of them
         mask = mask if mask is None or mask.shape[1] == 1 else _of_key_heads(mask, shared)
         query = _of_key_heads(query, shared)
-        read = fused_softmax(query, key, value, mask=mask, causal=False, scale=scale)
+        if query.device.type != "cpu" and max(key.shape[3], value.shape[3]) > WIDEST:
+            read = read_by_products(query, key, value, mask=mask, scale=scale)
+        else:
+            read = fused_softmax(query, key, value, mask=mask, causal=False, scale=scale)
         return read.flatten(1, 2).unsqueeze(2)
     wanted = value.shape[3]
     if length > 1:
@@ -52,6 +59,30 @@ def fused_softmax(
         scale=scale,
     )
     return read[..., :wanted]
+
+
+def read_by_products(
+    query: Float[Tensor, "B H G E"],
+    key: Float[Tensor, "B H S E"],
+    value: Float[Tensor, "B H S Ev"],
+    *,
+    mask: Tensor | None,
+    scale: float,
+) -> Float[Tensor, "B H G Ev"]:
+    """The same by two products of matrices, for a few queries of wide keys.
+
+    A kernel of a GPU that takes wide vectors gives all keys of a head to one of its cores, which
+    takes 40 times as long for 32,768 keys of one head. Energies are in float32, as in the kernels.
+    """
+    wide = torch.promote_types(query.dtype, torch.float32)
+    energy = (query.to(wide) * scale) @ key.to(wide).mT
+    if mask is None:
+        weights = torch.softmax(energy, -1)
+    else:
+        added = mask if mask.dtype != torch.bool else torch.where(mask, 0.0, float("-inf"))
+        # a row that sees no key reads zero, as in the kernels
+        weights = torch.softmax(energy + added, -1).nan_to_num(0.0)
+    return weights.to(value.dtype) @ value
 
 
 def _of_key_heads(x: Float[Tensor, "B Hq 1 n"], shared: int) -> Float[Tensor, "B Hk G n"]:

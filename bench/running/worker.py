@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -102,6 +103,8 @@ def tell(connection: Connection, message: tuple[str, Any]) -> None:
 
 def prepare_process(settings: WorkerSettings) -> None:
     """Load plug-ins, set threads, and keep freed memory."""
+    # the thread that computes gradients says so at its first product on a GPU
+    warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA")
     for path in settings.plugins:
         load_plugin(Path(path))
     torch.set_num_threads(settings.threads)

@@ -61,7 +61,8 @@ class TimedSlot(Variant):
         x = query[:, 0]
         own = None if new is None else (x, new.mask, new.tokens)
         output, attended = self.slot.attend(x, memory, state, own=own, **call)
-        return attended._replace(output=output.unsqueeze(1))
+        # torch 2.11 cannot compile `_replace` of what is returned
+        return Attended(output.unsqueeze(1), *attended[1:])
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Never asked: `attend` is the slot's."""

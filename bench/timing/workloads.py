@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from inspect import signature
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -28,6 +29,9 @@ T = TypeVar("T")
 
 RECOMPILED = 64
 """Shapes and modes of one variant that are compiled before it counts as an error."""
+ALL_RECOMPILED = 4096
+"""The same of all variants of a process, where torch counts them together (before 2.13)."""
+COUNTS_EACH = "isolate_recompiles" in signature(torch.compile).parameters
 DRAWS = Noise(0)
 """For mechanisms that draw even when they are scored."""
 
@@ -44,15 +48,18 @@ def compile_attend(variant: Variant, backend: str = "inductor") -> None:
     of the variant would still call this one, so copy first. Parts that cannot be traced whole raise
     at the first call.
     """
-    compiled = torch.compile(  # type: ignore[call-overload]  # torch's hints lack the last two
-        variant.attend,
-        backend=backend,
-        fullgraph=True,
-        recompile_limit=RECOMPILED,
-        isolate_recompiles=True,
-    )
+    compiled = torch.compile(variant.attend, backend=backend, fullgraph=True, **_limits())
     # bound to the instance, so that the loops of `torch.nn.Module` stay as they are
     variant.attend = compiled  # type: ignore[method-assign]
+
+
+def _limits() -> dict[str, Any]:
+    """Options of `torch.compile` by which it never leaves a shape to plain code."""
+    if COUNTS_EACH:
+        return {"recompile_limit": RECOMPILED, "isolate_recompiles": True}
+    config = torch._dynamo.config
+    config.recompile_limit = config.accumulated_recompile_limit = ALL_RECOMPILED
+    return {}
 
 
 def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Variant:

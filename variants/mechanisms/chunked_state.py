@@ -10,6 +10,11 @@ a_t . k_s under the decay between s and t, for s < t (Yang et al., 2024, section
 https://arxiv.org/abs/2406.06484). Decays are sums of logarithms, and only differences that are not
 positive are exponentiated, so that nothing overflows (Yang et al., 2024, section 4.3,
 https://arxiv.org/abs/2312.06635).
+
+A processor takes one chunk after the other. A GPU would wait for each small product, so it takes
+many chunks at once. What a chunk does to the matrix before it is one affine map, S -> T S + W, and
+maps of neighbors are joined in log2 n rounds (Hillis & Steele, 1986, "Data parallel algorithms",
+https://doi.org/10.1145/7902.7903; Martin & Cundy, 2018, https://arxiv.org/abs/1709.04057).
 """
 
 from typing import NamedTuple
@@ -24,6 +29,11 @@ BLOCK = 8
 """Steps whose decays are compared pair by pair, unit by unit; a chunk has eight blocks.
 
 Of 4, 8 and 16 it is the fastest on a CPU core (forward and backward of 128 tokens)."""
+
+AT_ONCE = 2**14
+"""Chunks of all rows and heads that a GPU takes at once.
+
+At 64 units a head, the maps of so many chunks take a quarter of a gigabyte in float32."""
 
 Matrix = Float[Tensor, "B H E Ev"]
 
@@ -46,15 +56,47 @@ class Steps(NamedTuple):
         log_decay, erase = (None if x is None else x[:, :, some] for x in self[3:])
         return Steps(query, key, value, log_decay, erase)
 
+    def in_chunks(self, chunk: int) -> "Chunked":
+        """The same, cut into whole chunks."""
+        query, key, value = (x.unflatten(2, (-1, chunk)) for x in self[:3])
+        rest = (None if x is None else x.unflatten(2, (-1, chunk)) for x in self[3:])
+        return Chunked(query, key, value, *rest)
+
+
+class Chunked(NamedTuple):
+    """Steps in chunks, as `Steps` has them one behind the other."""
+
+    query: Float[Tensor, "B H N C E"]
+    key: Float[Tensor, "B H N C E"]
+    value: Float[Tensor, "B H N C Ev"]
+    log_decay: Float[Tensor, "B H N C #E"] | None
+    erase: Float[Tensor, "B H N C E"] | None
+
 
 def run(
-    steps: Steps, state: Matrix, chunk: int = CHUNK
+    steps: Steps, state: Matrix, chunk: int = CHUNK, at_once: int | None = None
 ) -> tuple[Float[Tensor, "B H M Ev"], Matrix]:
-    """Read the matrix after each step; what was read, and the matrix in the end."""
+    """Read the matrix after each step; what was read, and the matrix in the end.
+
+    Args:
+        steps: What is done.
+        state: The matrix before the first step.
+        chunk: Steps of a chunk.
+        at_once: Chunks that are answered together. By default 1 on a processor, and on a GPU as
+            many as make `AT_ONCE` chunks of all rows and heads.
+    """
+    if at_once is None:
+        rows, heads = state.shape[:2]
+        at_once = 1 if state.device.type == "cpu" else max(1, AT_ONCE // (rows * heads))
     found = []
-    for at in range(0, steps.query.shape[2], chunk):
-        output, state = _chunk(steps.cut(slice(at, at + chunk)), state)
+    length, at = steps.query.shape[2], 0
+    while at < length:
+        whole = min(at_once, (length - at) // chunk)
+        end = at + chunk * whole if whole > 1 else min(length, at + chunk)
+        part = steps.cut(slice(at, end))
+        output, state = _chunks(part, state, chunk) if whole > 1 else _chunk(part, state)
         found.append(output)
+        at = end
     return torch.cat(found, 2), state
 
 
@@ -79,39 +121,91 @@ def _chunk(steps: Steps, state: Matrix) -> tuple[Float[Tensor, "B H M Ev"], Matr
     return near + (query * total.exp()) @ state, after
 
 
+def _chunks(steps: Steps, state: Matrix, chunk: int) -> tuple[Float[Tensor, "B H M Ev"], Matrix]:
+    """Answer many whole chunks: first among themselves, then from the matrices before them."""
+    query, key, value, log_decay, erase = steps.in_chunks(chunk)
+    through: Float[Tensor, "B H N #E #E"] | None = None
+    if log_decay is None:
+        within = (query @ key.mT).tril()
+        inner = None if erase is None else (erase @ key.mT).tril(-1)
+    else:
+        total = log_decay.cumsum(-2)
+        before, last = total - log_decay, total[..., -1:, :]
+        within = _products(query, key, total, total, 0)
+        inner = None if erase is None else _products(erase, key, before, total, -1)
+        erase = None if erase is None else erase * before.exp()
+        query, key = query * total.exp(), key * (last - total).exp()
+        through = last.exp().mT
+    if inner is not None and erase is not None:
+        width = value.shape[-1]
+        value, erase = _solve(inner, torch.cat((value, erase), -1)).tensor_split((width,), -1)
+        kept = torch.eye(key.shape[-1], dtype=key.dtype, device=key.device)
+        through = (kept if through is None else kept * through) - key.mT @ erase
+    every = _every(through, key.mT @ value, state)
+    earlier = every[:, :, :-1]
+    written = value if erase is None else value - erase @ earlier
+    return (within @ written + query @ earlier).flatten(2, 3), every[:, :, -1]
+
+
+def _every(
+    through: Float[Tensor, "B H N e f"] | None, added: Float[Tensor, "B H N E Ev"], state: Matrix
+) -> Float[Tensor, "B H K E Ev"]:
+    """S_n = through_n S_(n-1) + added_n for every n, behind S_0; K = N + 1.
+
+    Args:
+        through: A matrix, or a column with a factor of each row; None where nothing is lost.
+        added: What is added.
+        state: S_0.
+    """
+    every = torch.cat((state.unsqueeze(2), added), 2)
+    if through is None:
+        return every.cumsum(2)
+    join = torch.mul if through.shape[-1] == 1 else torch.matmul
+    through = torch.cat((through[:, :, :1], through), 2)  # nothing goes through the first
+    reach = 1
+    while reach < every.shape[2]:
+        # after this round, each matrix has what was added by twice as many chunks
+        later = through[:, :, reach:]
+        joined = every[:, :, reach:] + join(later, every[:, :, :-reach])
+        every = torch.cat((every[:, :, :reach], joined), 2)
+        through = torch.cat((through[:, :, :reach], join(later, through[:, :, :-reach])), 2)
+        reach *= 2
+    return every
+
+
 def _solve(
-    inner: Float[Tensor, "B H M M"], right: Float[Tensor, "B H M Ev"]
-) -> Float[Tensor, "B H M Ev"]:
+    inner: Float[Tensor, "*n M M"], right: Float[Tensor, "*n M W"]
+) -> Float[Tensor, "*n M W"]:
     """Solve (I + inner) u = right for u, where inner is strictly lower."""
     return torch.linalg.solve_triangular(inner, right, upper=False, unitriangular=True)
 
 
 def _products(
-    left: Float[Tensor, "B H M E"],
-    right: Float[Tensor, "B H M E"],
-    left_log: Float[Tensor, "B H M D"],
-    right_log: Float[Tensor, "B H M D"],
+    left: Float[Tensor, "*n M E"],
+    right: Float[Tensor, "*n M E"],
+    left_log: Float[Tensor, "*n M D"],
+    right_log: Float[Tensor, "*n M D"],
     diagonal: int,
-) -> Float[Tensor, "B H M M"]:
+) -> Float[Tensor, "*n M M"]:
     """Sum of left_t right_s exp(left_log_t - right_log_s) over units, for s <= t + diagonal."""
     if left_log.shape[-1] == 1:
-        gap = left_log - right_log.transpose(2, 3)
-        return left @ right.transpose(2, 3) * _below(gap, diagonal).exp()
+        gap = left_log - right_log.mT
+        return left @ right.mT * _below(gap, diagonal).exp()
     rows = []
-    size = left.shape[2]
+    size = left.shape[-2]
     for at in range(0, size, BLOCK):
         here = slice(at, at + BLOCK)
-        row, row_log = left[:, :, here], left_log[:, :, here]
+        row, row_log = left[..., here, :], left_log[..., here, :]
         # pairs far apart meet at the end of the block before, so that no exponent is positive
-        middle = right_log[:, :, at - 1 : at] if at else row_log[:, :, :1]
-        past = right[:, :, :at] * (middle - right_log[:, :, :at]).exp()
-        far = (row * (row_log - middle).exp()) @ past.transpose(2, 3) if at else row[..., :0]
-        gap = row_log.unsqueeze(3) - right_log[:, :, here].unsqueeze(2)
-        decay = _below(gap.movedim(-1, 2), diagonal).movedim(2, -1).exp()
-        near = torch.einsum("bhte,bhse,bhtse->bhts", row, right[:, :, here], decay)
-        rest = near.new_zeros(*near.shape[:3], max(0, size - at - BLOCK))
-        rows.append(torch.cat((far, near, rest), 3))
-    return torch.cat(rows, 2)
+        middle = right_log[..., at - 1 : at, :] if at else row_log[..., :1, :]
+        past = right[..., :at, :] * (middle - right_log[..., :at, :]).exp()
+        far = (row * (row_log - middle).exp()) @ past.mT if at else row[..., :0]
+        gap = row_log.unsqueeze(-2) - right_log[..., here, :].unsqueeze(-3)
+        decay = _below(gap.movedim(-1, -3), diagonal).movedim(-3, -1).exp()
+        near = torch.einsum("...te,...se,...tse->...ts", row, right[..., here, :], decay)
+        rest = near.new_zeros(*near.shape[:-1], max(0, size - at - BLOCK))
+        rows.append(torch.cat((far, near, rest), -1))
+    return torch.cat(rows, -2)
 
 
 def _below(gap: Float[Tensor, "*n M M"], diagonal: int) -> Float[Tensor, "*n M M"]:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.api.fused import fused_softmax
+from bench.api.fused import fused_softmax, read_by_products
 from bench.timing.memory import TensorBytes
 
 
@@ -62,6 +62,26 @@ def test_causal_queries_see_no_later_key(groups, width, wide):
     past = torch.ones(1, 1, 6, 6, dtype=torch.bool).tril()
     found = fused_softmax(query, key, value, mask=None, causal=True, scale=0.7)
     torch.testing.assert_close(found, by_definition(query, key, value, past, 0.7))
+
+
+@settings(deadline=None)
+@given(cases())
+def test_products_read_what_the_kernels_read(case):
+    rows, heads, _, length, keys, (width, wide), seen, added = case
+    query, key = drawn(rows, heads, length, width), drawn(rows, heads, keys, width, seed=1)
+    value = drawn(rows, heads, keys, wide, seed=2)
+    mask = drawn(*seen, seed=3) if added else drawn(*seen, seed=3) > 0
+    for shown in (mask, None):
+        found = read_by_products(query, key, value, mask=shown, scale=0.7)
+        other = fused_softmax(query, key, value, mask=shown, causal=False, scale=0.7)
+        torch.testing.assert_close(found, other)
+
+
+def test_products_keep_energies_of_half_precision_in_float32():
+    query, key = (drawn(1, 1, n, 288, seed=n).bfloat16() for n in (8, 300))
+    exact = by_definition(*(x.double() for x in (query, key, key)), torch.ones(1, 1, 8, 300) > 0, 1)
+    found = read_by_products(query, key, key, mask=None, scale=1.0)
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=0.02)
 
 
 def peak(function):

@@ -51,6 +51,31 @@ def test_chunks_equal_the_recurrence(length, decay, erases):
 
 @pytest.mark.parametrize("erases", [False, True])
 @pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("length", [2, 15, 47, 150])
+def test_many_chunks_at_once_equal_the_recurrence(length, decay, erases):
+    steps, state = drawn(length, decay, erases)
+    expected = one_by_one(steps, state)
+    for chunk in (1, 3, 8, 10):
+        for at_once in (2, 3, 7, 1000):
+            found = run(steps, state, chunk, at_once)
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("erases", [False, True])
+@pytest.mark.parametrize("decay", DECAYS)
+def test_many_chunks_at_once_have_the_gradients_of_the_recurrence(decay, erases):
+    found = []
+    for together in (True, False):
+        steps, state = drawn(30, decay, erases)
+        leaves = [x.requires_grad_() for x in (*steps, state) if x is not None]
+        output, after = run(steps, state, 4, 5) if together else one_by_one(steps, state)
+        (output.sin().sum() + after.cos().sum()).backward()
+        found.append([leaf.grad for leaf in leaves])
+    torch.testing.assert_close(*found, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("erases", [False, True])
+@pytest.mark.parametrize("decay", DECAYS)
 def test_every_split_of_random_lengths_gives_the_same(decay, erases):
     rng = torch.Generator().manual_seed(5)
     for seed in range(5):
@@ -65,12 +90,14 @@ def test_every_split_of_random_lengths_gives_the_same(decay, erases):
         torch.testing.assert_close(after, whole[1], rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("at_once", [1, 8])
 @pytest.mark.parametrize("decay", ["scalar", "vector"])
-def test_decays_that_leave_nothing_neither_overflow_nor_spoil_gradients(decay):
+def test_decays_that_leave_nothing_neither_overflow_nor_spoil_gradients(decay, at_once):
     steps, state = drawn(100, decay, True)
     strong = (400 * steps.log_decay).float().requires_grad_()
     parts = [x.float() for x in (steps.query, steps.key, steps.value)]
-    output, after = run(Steps(*parts, strong, steps.erase.float()), state.float())
+    changed = Steps(*parts, strong, steps.erase.float())
+    output, after = run(changed, state.float(), 10, at_once)
     (output.sum() + after.sum()).backward()
     assert output.isfinite().all()
     assert after.isfinite().all()
