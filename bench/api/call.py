@@ -166,10 +166,22 @@ class Call:
         """Keys that exist and do not lie in the future; None says that all do."""
         mask = self.memory.source.mask
         allowed = None if mask is None else mask[:, None, None, :]
-        if self.causal:
+        if self.causal and not self._after_all_keys:
             past = (self.key_position <= self.position[:, None])[None, None]
             allowed = past if allowed is None else allowed & past
         return allowed
+
+    @property
+    def written_allowed(self) -> Bool[Tensor, "#B 1 #L S"]:
+        """`allowed`, written out where all keys are."""
+        allowed = self.allowed
+        return self.memory.source.key_mask()[:, None, None] if allowed is None else allowed
+
+    @property
+    def _after_all_keys(self) -> bool:
+        """Whether this is a single query with no key behind it, as in a step of decoding."""
+        keys = self.memory.source.key.shape[2] + self.memory.forgotten
+        return self.query.shape[2] == 1 and keys <= self.offset + 1
 
     @property
     def drawing(self) -> Noise:

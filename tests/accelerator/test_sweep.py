@@ -28,6 +28,19 @@ def sweep(tmp_path, *words):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def run_in(script, *folders):
+    """What a script prints as JSON, with these folders to import from."""
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 def undeclared(found):
     sys.path.insert(0, str(HERE))
     try:
@@ -54,6 +67,61 @@ def test_everything_runs_on_a_device_and_every_wait_is_declared_and_happens(tmp_
     unknown, unused = undeclared(found)
     assert unknown == set(), "remove them, or declare them with the reason"
     assert unused == set(), "nothing waits there any more: take the line away"
+
+
+OWN_WAYS = """
+import json
+import torch
+from device import NAME, Pretended, install
+
+install()
+from bench.api.fused import fused_softmax
+from variants.mechanisms.chunked_state import Steps, run
+
+rng = torch.Generator().manual_seed(0)
+found = {}
+
+
+def drawn(*shape):
+    return torch.randn(*shape, generator=rng)
+
+
+def compare(name, work, *tensors):
+    wanted = work(*tensors)
+    with Pretended():
+        mine = work(*(x.to(NAME) for x in tensors))
+    pairs = zip(*((x if isinstance(x, tuple) else (x,)) for x in (mine, wanted)))
+    found[name] = all(torch.allclose(one.host, two, atol=1e-4) for one, two in pairs)
+
+
+def reads(query, key, value, *mask):
+    return fused_softmax(query, key, value, mask=mask[0] if mask else None, causal=False, scale=0.5)
+
+
+for width in (8, 288):
+    vectors = drawn(2, 4, 1, width), drawn(2, 2, 9, width), drawn(2, 2, 9, width)
+    compare(f"one query of {width}", reads, *vectors)
+    narrow = *vectors[:2], vectors[2][..., :-2]
+    compare(f"narrower values, {width}", reads, *narrow)
+    compare(f"one masked query of {width}", reads, *vectors, drawn(2, 1, 1, 9) > -1)
+length = 200
+key = torch.nn.functional.normalize(drawn(2, 3, length, 5), dim=-1)
+steps = drawn(2, 3, length, 5), key, drawn(2, 3, length, 6)
+for units in (1, 5):
+    log_decay = -drawn(2, 3, length, units).exp()
+    more = log_decay, 0.5 * log_decay.exp() * key, drawn(2, 3, 5, 6)
+    compare(f"chunks, {units}", lambda *x: run(Steps(*x[:-1]), x[-1]), *steps, *more)
+print(json.dumps(found))
+"""
+"""What a GPU does in another way than a processor."""
+
+
+def test_what_a_gpu_does_in_its_own_way_gives_the_same(tmp_path):
+    script = tmp_path / "own_ways.py"
+    script.write_text(OWN_WAYS)
+    found = run_in(script, str(HERE), str(HERE.parents[1]))
+    assert len(found) == 8
+    assert all(found.values()), found
 
 
 PLANTED = """
@@ -104,15 +172,7 @@ def test_planted_mistakes_are_found(tmp_path):
     for name in ("device.py", "recurrent.py"):
         (tree / "accelerator" / name).write_text((HERE / name).read_text())
     (tmp_path / "planted.py").write_text(PLANTED)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "planted.py")],
-        env={**os.environ, "PYTHONPATH": str(tree / "accelerator")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
+    assert run_in(tmp_path / "planted.py", str(tree / "accelerator")) == {
         "mixed": "RuntimeError",
         "scalar of the host": [],
         "item": ["item"],

@@ -166,8 +166,7 @@ class Nsa(Biased):
         self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed, more: Added
     ) -> Pair:
         """What many queries read of chosen blocks and of the window, by masks."""
-        source, allowed = call.memory.source, call.allowed
-        assert allowed is not None, "causal calls have a mask"
+        source, allowed = call.memory.source, call.written_allowed
         energy = biased(self._energy(call.query, source.key), more)
         seen = self._chosen(call, weights, closed)[..., call.key_position // self.size]
         fine = masked_softmax(energy, seen & allowed)

@@ -67,8 +67,7 @@ class Selective(Biased):
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Add up what queries say of keys, then read as usual."""
-        heads, allowed = self.dims.heads, call.allowed
-        assert allowed is not None, "causal calls have a mask"
+        heads, allowed = self.dims.heads, call.written_allowed
         key = expand_heads(call.memory.source.key, heads)
         energy = self.scale * call.query @ key.transpose(2, 3)
         energy = biased(energy, self.position_energy(call))

@@ -87,7 +87,7 @@ class DsaNormalizer(Normalizer):
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
         """Score all keys, read the best, and say how far scores and weights are apart."""
-        assert allowed is not None, "causal calls have a mask"
+        allowed = call.written_allowed if allowed is None else allowed
         index = at_least_single(index_scores(call, leaf(call.memory.source.extras, KEY).squeeze(1)))
         warm = call.progress < self.config.warm_up
         read = allowed if warm else best_keys(index, allowed, self.config.chosen)
