@@ -246,9 +246,18 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
         ("Seeds", _seeds(folder)),
         *_networks(folder),
         ("Cells", counts(folder)),
+        *_gpus(folder),
         ("Measured (UTC)", when),
         ("Cell time", f"{hours:.2f} h"),
     )
+
+
+def _gpus(folder: RunFolder) -> list[tuple[str, str]]:
+    """The accelerators of the machines; nothing where all cells ran on a processor."""
+    used = {one.record.environment for one in folder.outcomes if one.cell.device != "cpu"}
+    machines = [one for name, one in folder.environments.items() if name in used]
+    names = {str(one.get("gpu") or "") for one in machines} - {""}
+    return [("GPU", ", ".join(sorted(names)))] if names else []
 
 
 def _networks(folder: RunFolder) -> list[tuple[str, str]]:

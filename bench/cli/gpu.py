@@ -95,7 +95,7 @@ def _with_kit(options: "RunOptions", kit: "Kit") -> "RunOptions":
         device=kit.device,
         dtype=kit.dtype,
         preset=kit.preset,
-        jobs=kit.certificate_jobs,
+        jobs=kit.jobs,
         retry=("timeout", "failed"),
         minutes=0.0,
     )

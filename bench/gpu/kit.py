@@ -1,5 +1,6 @@
 """What is measured on a GPU, and how much of it: the real thing, and a rehearsal on a processor."""
 
+import os
 from dataclasses import dataclass
 
 from bench.timing.ceilings import CeilingSizes
@@ -41,10 +42,15 @@ class Kit:
     training_cells: int
     chunk: int
     """Variants of one piece."""
-    certificate_jobs: int
-    """Certificates at once; each is small and holds a context of the device."""
+    most_jobs: int
+    """Certificates at once, where there are as many cores; each holds a context of the device."""
     pace: float = 1.0
     """Expected seconds of a piece, as a multiple of those on a GPU."""
+
+    @property
+    def jobs(self) -> int:
+        """Certificates at once on this machine."""
+        return min(self.most_jobs, os.cpu_count() or 1)
 
 
 GPU = Kit(
@@ -72,8 +78,8 @@ GPU = Kit(
     backend="inductor",
     training="adam[steps=200]",
     training_cells=4,
-    chunk=4,
-    certificate_jobs=4,
+    chunk=8,
+    most_jobs=12,
 )
 REHEARSAL = Kit(
     device="cpu",
@@ -93,6 +99,6 @@ REHEARSAL = Kit(
     training="adam[steps=2,evaluate_every=2]",
     training_cells=2,
     chunk=3,
-    certificate_jobs=1,
+    most_jobs=1,
     pace=0.3,
 )

@@ -15,7 +15,7 @@ from bench.running.quality_cells import PlannedCell
 from bench.running.request import AskedVariant, Request
 from bench.running.session import Session
 from bench.running.shared_queue import SLACK
-from bench.running.speed_cells import speed_cells, speed_regimes
+from bench.running.speed_cells import COMPILED_S, speed_cells, speed_regimes
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.ceilings import measure_ceilings
 from bench.timing.compiled import time_codes
@@ -50,11 +50,12 @@ class Workshop:
         return [
             *self._certificates(),
             self._ceilings(),
+            *self._slots(self.kit.slot_codes[:1]),
             *self._speed("A/A control", self._model_cells(), self.variants[:1]),
             *self._speed("speed", self._model_cells(), self.variants),
+            *self._slots(self.kit.slot_codes[1:]),
             *self._compiled(),
             *self._speed("prefill and decode", self._long_cells(), self.variants),
-            *self._slots(),
             *self._largest(),
             *self._training(),
         ]
@@ -82,9 +83,9 @@ class Workshop:
             if one.cell.slot == "causal"
         ]
 
-    def _slots(self) -> Iterator[Piece]:
+    def _slots(self, codes: Sequence[tuple[str, str]]) -> Iterator[Piece]:
         """Reading a prompt and decoding with a layer and its heads."""
-        for dtype, impl in self.kit.slot_codes:
+        for dtype, impl in codes:
             cells = self._slot_cells(dtype, impl)
             yield from self._speed(f"layer, {impl} in {dtype}", cells, self.variants)
 
@@ -96,23 +97,24 @@ class Workshop:
         title = f"{kind}: {what}" if what else kind
         return Piece(name=name, title=title, seconds=kit.pace * seconds, work=work)
 
-    def _chunks(self, variants: Sequence[AskedVariant]) -> Iterator[list[AskedVariant]]:
-        for at in range(0, len(variants), self.kit.chunk):
-            yield [*variants[at : at + self.kit.chunk]]
+    def _chunks(self, variants: Sequence[AskedVariant], size: int) -> Iterator[list[AskedVariant]]:
+        for at in range(0, len(variants), size):
+            yield [*variants[at : at + size]]
 
     def _certificates(self) -> Iterator[Piece]:
         """The suite on the processor, then the same code where it is timed."""
         kit = self.kit
         shapes = {parse_shape(one.cell.task): None for one in self._model_cells()}
         on = compared_on(kit.device, kit.dtype, shapes)
-        for chunk in self._chunks(self.variants):
+        for chunk in self._chunks(self.variants, 2 * kit.jobs):
 
             def certify(left: float, chunk: list[AskedVariant] = chunk) -> Found:
                 every = self.session.certify([one.spec for one in chunk], self.request.impl, on)
                 names = {one.text: one.spec.canonical.show() for one in chunk}
                 return {"red": [text for text, name in names.items() if red_reasons(every, name)]}
 
-            yield self._piece("certificates", _names(chunk), 12.0 * len(chunk), certify, on)
+            seconds = 10.0 + 12.0 * len(chunk) / kit.jobs
+            yield self._piece("certificates", _names(chunk), seconds, certify, on)
 
     def _ceilings(self) -> Piece:
         kit = self.kit
@@ -144,7 +146,7 @@ class Workshop:
         """Blocks of a few variants beside the baseline, each shape and regime by itself."""
         for task in dict.fromkeys(one.cell.task for one in cells):
             here = [one for one in cells if one.cell.task == task]
-            for chunk in self._chunks(variants):
+            for chunk in self._chunks(variants, self.kit.chunk):
                 names = {one.spec.canonical.show() for one in chunk}
                 mine = [one for one in here if one.cell.variant in names]
                 if not mine:
@@ -158,7 +160,8 @@ class Workshop:
                     return self._came_to(mine)
 
                 what = f"{_names(chunk)} at {task}"
-                yield self._piece(kind, what, 15.0 + 8.0 * len(mine), measure)
+                more = 0.0 if mine[0].cell.impl != "compiled" else COMPILED_S * len(mine)
+                yield self._piece(kind, what, 15.0 + 5.0 * len(mine) + more, measure)
 
     def _compiled(self) -> Iterator[Piece]:
         """PyTorch's fused attention, plain operations and `torch.compile` in the same rounds."""

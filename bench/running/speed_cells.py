@@ -21,6 +21,9 @@ USUAL_S = 1.5
 CALLS, FLOPS_A_SECOND = 12, 4e10
 """Calls of a slot that is too slow for more, and operations of a core of the reference machine. Too
 short a time would end a long block before it is done."""
+GPU_S, GPU_FLOPS_A_SECOND = 5.0, 2e13
+"""The same of a GPU. On an H200 a cell of a layer took 3 to 6 s at any length, of which calls are a
+small part, and the slowest one did 5e13 operations a second; other cards are slower."""
 COMPILED_S = 30.0
 """Expected time of compiling the calls of a cell (s)."""
 
@@ -88,19 +91,22 @@ def _speed_cell(request: Request, spec: VariantSpec, shape: AttendShape) -> Plan
     size = request.size
     seconds = size.speed_s / len(size.lengths) if size.lengths else USUAL_S
     if shape.place == "slot":
-        seconds = _slot_seconds(spec, shape, request.rounds_of(shape).most_s)
+        seconds = _slot_seconds(spec, shape, request)
     if request.impl == "compiled":
         seconds += COMPILED_S
     return PlannedCell(cell, seconds, spec)
 
 
-def _slot_seconds(spec: VariantSpec, shape: AttendShape, most_s: float) -> float:
+def _slot_seconds(spec: VariantSpec, shape: AttendShape, request: Request) -> float:
     """Expected time of a slot (s): projections of every state, and attention between all pairs."""
     width, length = shape.heads * shape.width, shape.length
     flops = 8 * width**2 * length
     if _declared_time(spec) >= QUADRATIC:
         flops += 4 * width * length**2
-    call = shape.batch * flops / FLOPS_A_SECOND
+    flops *= shape.batch
+    if request.device != "cpu":
+        return GPU_S + CALLS * flops / GPU_FLOPS_A_SECOND
+    call, most_s = flops / FLOPS_A_SECOND, request.rounds_of(shape).most_s
     refused = most_s and call > most_s
     return USUAL_S + (0.0 if refused else CALLS * call)
 

@@ -47,6 +47,7 @@ def test_packs_are_small():
         "multi30k",
         "quick",
         "serving",
+        "serving_gpu",
     ]
     assert sum(path.stat().st_size for path in PACKS) < MOST_BYTES
 

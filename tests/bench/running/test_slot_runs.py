@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,22 @@ def test_a_run_of_slots_has_a_table_a_length_and_a_pack(bench, tmp_path):
     bench("report", out, "--publish", "--out", tmp_path / "published", "--pack", pack)
     assert [one.rows for one in tables(pack)] == [one.rows for one in found]
     assert "A token adds" in (tmp_path / "published" / "details.md").read_text(encoding="utf-8")
+
+
+def test_a_plan_knows_that_a_gpu_is_faster_than_a_core():
+    asked = RunOptions(
+        variants="mha,gqa", preset="quick", quality=False, shape=("slot,B=64,L=8192,H=8,E=64",)
+    )
+    # a processor refuses these sizes at once, and a smaller length it does
+    cells = {device: plan(replace(asked, device=device)).speed for device in ("cpu", "cuda")}
+    assert len(cells["cuda"]) == 3
+    assert sum(one.seconds for one in cells["cuda"]) < 120
+    far = replace(asked, shape=("slot,B=1,L=8192,H=8,E=64",))
+    slow, fast = (
+        sum(one.seconds for one in plan(replace(far, device=device, minutes=999)).speed)
+        for device in ("cpu", "cuda")
+    )
+    assert slow > 5 * fast
 
 
 @pytest.mark.parametrize(
