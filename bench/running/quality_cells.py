@@ -90,7 +90,8 @@ def in_comparisons(
 ) -> Iterator[PlannedCell]:
     """Seed by seed, each task's comparison: controls and baseline, then those that were asked for.
 
-    Every family has its first member run at all seeds before any has its second.
+    Every family has its first member run at all seeds before any has its second. A variant that is
+    in no comparison of the tasks that were named stands beside the controls of each of them.
 
     Args:
         request: What was asked for.
@@ -99,6 +100,12 @@ def in_comparisons(
     """
     groups = [[*request.task_selectors]] if request.tasks else compared_tasks(request.sizes)
     asked = {spec.canonical.show() for _, spec in (*request.specs, *controls)}
+    if request.tasks and not request.every_variant:
+        known = {one.spec.canonical.show() for one in controls}
+        for task in request.task_selectors:
+            known |= {one.spec.canonical.show() for _, one in _proposed(request, task)}
+        more = [one for one in request.specs if one.spec.canonical.show() not in known]
+        controls = [*controls, *more]
     for group in groups:
         cells = [
             one for task in group for one in _compared(request, task, controls, asked, variants)
@@ -121,9 +128,8 @@ def _compared(
     asked: set[str],
     variants: dict[str, AskedVariant],
 ) -> Iterator[PlannedCell]:
-    target = registry.find(TASKS, task.name).target
-    proposed = [(entry, _asked(entry)) for entry in target.compared_at(request.sizes)]
-    for entry, one in (*((Entry(variant=one.text), one) for one in controls), *proposed):
+    own = [(Entry(variant=one.text), one) for one in controls]
+    for entry, one in (*own, *_proposed(request, task)):
         canonical = one.spec.canonical.show()
         if request.every_variant or canonical in asked:
             variants.setdefault(canonical, one)
@@ -131,6 +137,12 @@ def _compared(
                 task=entry.task or task.show(), backbone=entry.backbone, slot=entry.slot
             )
             yield quality_cell(request, one.spec, place)
+
+
+def _proposed(request: Request, task: Selector) -> list[tuple[Entry, AskedVariant]]:
+    """What a task compares at the sizes of a run."""
+    entries = registry.find(TASKS, task.name).target.compared_at(request.sizes)
+    return [(entry, _asked(entry)) for entry in entries]
 
 
 def _asked(entry: Entry) -> AskedVariant:

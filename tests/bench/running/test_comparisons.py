@@ -211,3 +211,21 @@ def test_every_published_cell_is_one_that_this_code_would_run(families):
     published = set(load(PUBLISHED).rows["cell"])
     assert published
     assert published <= {planned.cell.id for planned in families.quality}
+
+
+def test_a_variant_that_no_named_task_compares_stands_beside_the_controls():
+    asked = "hard_gumbel_st[tau_start=2],additive"
+    made = plan(Request(preset="families", tasks="stdlib_code,transduction", variants=asked))
+    seen = {(one.cell.task.partition("[")[0], one.cell.variant) for one in made.quality}
+    tasks = {"stdlib_code", "transduction"}
+    assert {task for task, variant in seen if "tau_start" in variant} == tasks
+    # a variant that one of them compares keeps to that comparison
+    compared = {task for task in tasks if _compares(task, "additive")}
+    assert {task for task, variant in seen if variant == "additive"} == compared
+    nowhere = plan(Request(preset="families", variants=asked))
+    assert not any("tau_start" in one.cell.variant for one in nowhere.quality)
+
+
+def _compares(task, variant):
+    entries = registry.find(TASKS, task).target.compared_at("quick")
+    return variant in {one.selector.show() for one in entries}
