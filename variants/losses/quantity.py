@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -26,6 +27,9 @@ from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants.losses.coverage import LAST_SPECIAL as EOS
 from variants.losses.coverage import NO_TARGET, per_token, scored_weights
+
+NOTHING = 1e-5
+"""Missing weight (words) that counts as none: sums of weights round by this much."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,9 @@ class QuantityLoss(Loss):
         if not self.config.end:
             counted = counted & (inputs.batch.targets != EOS)
         given = scored_weights(inputs).masked_fill(~counted.unsqueeze(2), 0).sum((1, 2))
-        missing = (counted.sum(1) - given).abs()
+        missing = counted.sum(1) - given
+        # where nothing is missing, rounding alone would decide which way the gradient points
+        missing = torch.where(missing.abs() < NOTHING, 0.0, missing).abs()
         return self.config.weight * per_token(missing.sum(), inputs), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
@@ -83,4 +89,7 @@ class QuantityLoss(Loss):
             missing = missing + 1
             for weight in weights:
                 missing = missing - weight
-        return self.config.weight * (missing if float(missing.detach()) > 0 else -missing)
+        left = float(missing.detach())
+        if abs(left) < NOTHING:
+            return torch.zeros_like(missing)
+        return self.config.weight * (missing if left > 0 else -missing)

@@ -41,6 +41,12 @@ def test_whole_weights_cost_nothing_and_the_gradient_asks_for_more(seen, drawn_w
     assert (weights.grad < 0).all()
 
 
+def test_rounding_alone_has_no_gradient(seen, drawn_weights):
+    weights = (drawn_weights() * (1 + 1e-8)).requires_grad_()
+    term(seen(weights)).backward()
+    assert not weights.grad.any()
+
+
 def test_padded_steps_have_no_gradient(seen, drawn_weights):
     weights = (drawn_weights(rows=1, steps=3) / 2).requires_grad_()
     term(seen(weights, mask=[[True, True, False]])).backward()
