@@ -39,11 +39,12 @@ test: static
 	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
 
 # What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
-# The run proves no variant again, because tests/bench/conformance has proved each of them.
+# The run proves no variant again, because tests/bench/conformance has proved each of them, and times
+# none: tests/accelerator calls every workload of each, and timing would leave a core idle.
 slow: export JAXTYPING_DISABLE = 1
 slow: setup
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable -m slow
-	$(BIN)/python -m bench run --variants all --preset smoke --no-verify --out runs/smoke-all
+	$(BIN)/python -m bench run --variants all --preset smoke --no-verify --no-speed --out runs/smoke-all
 
 # Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.
 # BENCH_REPORT=path/to/report.html measures a real page as well.
