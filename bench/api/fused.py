@@ -36,21 +36,8 @@ def fused_softmax(
     heads, length = query.shape[1:3]
     shared = heads // key.shape[1]
     grouped = shared > 1 and value.shape[1] == key.shape[1]
-    alike = key.shape[3] == value.shape[3] <= WIDEST
-    if length == 1 and grouped and query.device.type != "cpu" and mask is None and alike:
-        return functional.scaled_dot_product_attention(
-            query, key, value, scale=scale, enable_gqa=True
-        )
     if length == 1 and grouped:
-        # single queries have no order, so those of a key head are asked as one sequence, which
-        # needs no copy of the key for each of them
-        mask = mask if mask is None or mask.shape[1] == 1 else _of_key_heads(mask, shared)
-        query = _of_key_heads(query, shared)
-        if query.device.type != "cpu":
-            read = read_by_products(query, key, value, mask=mask, scale=scale)
-        else:
-            read = fused_softmax(query, key, value, mask=mask, causal=False, scale=scale)
-        return read.flatten(1, 2).unsqueeze(2)
+        return _one_query(query, key, value, mask=mask, scale=scale)
     wanted = value.shape[3]
     if length > 1:
         # the kernels take equal widths; for others PyTorch holds a matrix of all energies
@@ -65,6 +52,26 @@ def fused_softmax(
         scale=scale,
     )
     return read[..., :wanted]
+
+
+def _one_query(
+    query: Float[Tensor, "B Hq 1 E"], key: Key, value: Value, *, mask: Tensor | None, scale: float
+) -> Float[Tensor, "B Hq 1 Ev"]:
+    """Read for a single query of each head, where heads share keys, without a copy of the keys."""
+    shared = query.shape[1] // key.shape[1]
+    on_processor = query.device.type == "cpu"
+    if not on_processor and mask is None and key.shape[3] == value.shape[3] <= WIDEST:
+        return functional.scaled_dot_product_attention(
+            query, key, value, scale=scale, enable_gqa=True
+        )
+    # single queries have no order, so those of a key head are asked as one sequence
+    mask = mask if mask is None or mask.shape[1] == 1 else _of_key_heads(mask, shared)
+    query = _of_key_heads(query, shared)
+    if on_processor:
+        read = fused_softmax(query, key, value, mask=mask, causal=False, scale=scale)
+    else:
+        read = read_by_products(query, key, value, mask=mask, scale=scale)
+    return read.flatten(1, 2).unsqueeze(2)
 
 
 def read_by_products(

@@ -90,8 +90,8 @@ def in_comparisons(
 ) -> Iterator[PlannedCell]:
     """Seed by seed, each task's comparison: controls and baseline, then those that were asked for.
 
-    Every family has its first member run at all seeds before any has its second. A variant that is
-    in no comparison of the tasks that were named stands beside the controls of each of them.
+    Every family has its first member run at all seeds before any has its second. A named variant
+    that no named task compares runs beside the controls of each of these tasks.
 
     Args:
         request: What was asked for.
