@@ -7,9 +7,7 @@ are. With a = b d k it is the delta rule: what stood under k is replaced.
 
 Within a chunk, what is written solves one triangular system, (I + A) u = v - A_0 S, where A has
 a_t . k_s under the decay between s and t, for s < t (Yang et al., 2024, section 3.2,
-https://arxiv.org/abs/2406.06484). Decays are sums of logarithms, and only differences that are not
-positive are exponentiated, so that nothing overflows (Yang et al., 2024, section 4.3,
-https://arxiv.org/abs/2312.06635).
+https://arxiv.org/abs/2406.06484).
 
 A processor takes one chunk after the other. A GPU would wait for each small product, so it takes
 many chunks at once. What a chunk does to the matrix before it is one affine map, S -> T S + W, and
@@ -23,13 +21,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from variants.mechanisms.decayed_products import decayed_products
+
 CHUNK = 64
 """Steps answered at once; bounds memory, changes no result."""
-BLOCK = 8
-"""Steps whose decays are compared pair by pair, unit by unit; a chunk has eight blocks.
-
-Of 4, 8 and 16 it is the fastest on a CPU core (forward and backward of 128 tokens)."""
-
 AT_ONCE = 2**14
 """Chunks of all rows and heads that a GPU takes at once.
 
@@ -112,9 +107,9 @@ def _chunk(steps: Steps, state: Matrix) -> tuple[Float[Tensor, "B H M Ev"], Matr
     total = log_decay.cumsum(2)
     if erase is not None:
         before = total - log_decay
-        inner = _products(erase, key, before, total, -1)
+        inner = decayed_products(erase, key, before, total, -1)
         written = _solve(inner, written - (erase * before.exp()) @ state)
-    near = _products(query, key, total, total, 0) @ written
+    near = decayed_products(query, key, total, total, 0) @ written
     last = total[:, :, -1:]
     kept = last.exp().transpose(2, 3) * state
     after = kept + (key * (last - total).exp()).transpose(2, 3) @ written
@@ -131,8 +126,8 @@ def _chunks(steps: Steps, state: Matrix, chunk: int) -> tuple[Float[Tensor, "B H
     else:
         total = log_decay.cumsum(-2)
         before, last = total - log_decay, total[..., -1:, :]
-        within = _products(query, key, total, total, 0)
-        inner = None if erase is None else _products(erase, key, before, total, -1)
+        within = decayed_products(query, key, total, total, 0)
+        inner = None if erase is None else decayed_products(erase, key, before, total, -1)
         erase = None if erase is None else erase * before.exp()
         query, key = query * total.exp(), key * (last - total).exp()
         through = last.exp().mT
@@ -178,38 +173,3 @@ def _solve(
 ) -> Float[Tensor, "*n M W"]:
     """Solve (I + inner) u = right for u, where inner is strictly lower."""
     return torch.linalg.solve_triangular(inner, right, upper=False, unitriangular=True)
-
-
-def _products(
-    left: Float[Tensor, "*n M E"],
-    right: Float[Tensor, "*n M E"],
-    left_log: Float[Tensor, "*n M D"],
-    right_log: Float[Tensor, "*n M D"],
-    diagonal: int,
-) -> Float[Tensor, "*n M M"]:
-    """Sum of left_t right_s exp(left_log_t - right_log_s) over units, for s <= t + diagonal."""
-    if left_log.shape[-1] == 1:
-        gap = left_log - right_log.mT
-        return left @ right.mT * _below(gap, diagonal).exp()
-    rows = []
-    size = left.shape[-2]
-    for at in range(0, size, BLOCK):
-        here = slice(at, at + BLOCK)
-        row, row_log = left[..., here, :], left_log[..., here, :]
-        # pairs far apart meet at the end of the block before, so that no exponent is positive
-        middle = right_log[..., at - 1 : at, :] if at else row_log[..., :1, :]
-        past = right[..., :at, :] * (middle - right_log[..., :at, :]).exp()
-        far = (row * (row_log - middle).exp()) @ past.mT if at else row[..., :0]
-        gap = row_log.unsqueeze(-2) - right_log[..., here, :].unsqueeze(-3)
-        decay = _below(gap.movedim(-1, -3), diagonal).movedim(-3, -1).exp()
-        near = torch.einsum("...te,...se,...tse->...ts", row, right[..., here, :], decay)
-        rest = near.new_zeros(*near.shape[:-1], max(0, size - at - BLOCK))
-        rows.append(torch.cat((far, near, rest), -1))
-    return torch.cat(rows, -2)
-
-
-def _below(gap: Float[Tensor, "*n M M"], diagonal: int) -> Float[Tensor, "*n M M"]:
-    """Keep pairs of this diagonal and below; the others decay to zero."""
-    size = gap.shape[-1]
-    past = torch.ones(size, size, dtype=torch.bool, device=gap.device).tril(diagonal)
-    return gap.masked_fill(~past, float("-inf"))

@@ -22,7 +22,8 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, State, Tree, leaf
-from variants.mechanisms.chunked_state import BLOCK, Steps, run
+from variants.mechanisms.chunked_state import CHUNK, Steps, run
+from variants.mechanisms.decayed_products import decayed_sums
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
     Table,
@@ -101,8 +102,8 @@ class Gsa(Turned, StateRecurrence):
         steps = without_padding(self.steps(same), call.memory.source)
         query = same.query * self.dims.key_width**-0.5
         found = []
-        for at in range(0, query.shape[2], BLOCK):
-            some = slice(at, at + BLOCK)
+        for at in range(0, query.shape[2], CHUNK):
+            some = slice(at, at + CHUNK)
             few = steps.cut(some)._replace(query=query[:, :, some])
             energy, keys = _compared(few, same.memory.source.key[:, :, some], keys)
             found.append(energy)
@@ -139,11 +140,7 @@ def _compared(
     query, share, log_gate = steps.query, steps.key, steps.log_decay
     assert log_gate is not None, "each slot forgets"
     total = log_gate.cumsum(2)
-    size = total.shape[2]
-    future = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
-    gap = total.unsqueeze(3) - total.unsqueeze(2)
-    decay = gap.masked_fill(future.unsqueeze(-1), float("-inf")).exp()
-    near = torch.einsum("bhts,bhtsm,bhsm->bhtm", query @ key.transpose(2, 3), decay, share)
+    near = decayed_sums(query, key, share, total)
     energy = near + (query @ slots.transpose(2, 3)) * total.exp()
     last = total[:, :, -1:]
     new = (share * (last - total).exp()).transpose(2, 3) @ key

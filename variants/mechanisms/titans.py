@@ -21,7 +21,6 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from variants.mechanisms.chunked_state import BLOCK
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
     Table,
@@ -32,6 +31,8 @@ from variants.mechanisms.state_recurrence import (
 from variants.mechanisms.turned import Turned
 from variants.mechanisms.unit_vectors import oracle_unit, unit
 
+BLOCK = 8
+"""Tokens answered at once."""
 FORGETTING = -4.0
 """Where the bias of forgetting starts: about two hundredths are forgotten with each token."""
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from variants.mechanisms.chunked_state import BLOCK, Steps, run
+from variants.mechanisms.chunked_state import Steps, run
+from variants.mechanisms.decayed_products import BLOCK
 
 DECAYS = ("none", "scalar", "vector")
 LENGTHS = (1, 2, BLOCK, BLOCK + 1, 63, 64, 65, 150)
