@@ -83,6 +83,7 @@ def run(options: "RunOptions") -> int:
     if not options.cells:
         for task, reason in missing.items():
             click.echo(f"left out: {task}: {reason}", err=True)
+        _refuse_nothing(made)
     from bench.cli.execution import execute, open_store
 
     if options.match:
@@ -93,6 +94,26 @@ def run(options: "RunOptions") -> int:
         with closing(open_store(options)) as store:
             made = match_plan(made, options.data_directory, store)
     return execute(options, made)
+
+
+def _refuse_nothing(made: "Plan") -> None:
+    """Say which of the named variants are not trained.
+
+    Raises:
+        InvalidConfig: Nothing is left to run.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.running.comparison_cells import without_comparison
+
+    named = {f"training of {one.text}" for one in without_comparison(made.request)}
+    told = [one for one in made.left_out if one.label in named]
+    if made.left_out and not made.cells:
+        first = (told or made.left_out)[0]
+        raise InvalidConfig(
+            f"nothing is left to run: {first.label}: {first.reason}. This runs it: {first.command}"
+        )
+    for one in told:
+        click.echo(f"left out: {one.label}: {one.reason}", err=True)
 
 
 def cell_plan(options: "RunOptions") -> "Plan":

@@ -42,6 +42,15 @@ def without_default_task(request: Request, variant: str, task: str) -> LeftOut:
     )
 
 
+def without_comparers(request: Request, variant: str, task: str) -> LeftOut:
+    """A variant that no task of a preset compares; the command trains it beside the controls."""
+    return LeftOut(
+        f"training of {variant}",
+        f"no task of preset {request.preset} compares it; --tasks names one to train it on",
+        _command(request, "--variants", variant, "--tasks", task, *_sized(request)),
+    )
+
+
 def without_timing(request: Request, variant: str) -> LeftOut:
     """A variant without attention of its own, or whose layers read each other."""
     return LeftOut(

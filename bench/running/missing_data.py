@@ -12,7 +12,7 @@ from bench.api.data_folder import data_folder
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector
 from bench.api.task import TASKS
-from bench.running.families import compared_tasks
+from bench.running.comparison_cells import task_groups
 from bench.running.quality_cells import PlannedCell, sized_task
 from bench.running.request import Request
 from tasks.data.paths import path_of
@@ -32,7 +32,7 @@ def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, st
     """
     if not request.size.comparisons or request.tasks:
         return {}
-    asked = [task for group in compared_tasks(request.sizes) for task in group]
+    asked = [task for group in task_groups(request) for task in group]
     reasons = {task.name: _reason(task, request.preset, data_dir) for task in asked}
     return {name: reason for name, reason in reasons.items() if reason}
 

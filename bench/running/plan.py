@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from bench.api.cell import Cell
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
+from bench.running.comparison_cells import in_comparisons, without_comparison
 from bench.running.left_out import (
     LeftOut,
     no_time_to_time,
     no_time_to_train,
+    without_comparers,
     without_data,
     without_default_task,
     without_timing,
@@ -18,7 +20,6 @@ from bench.running.left_out import (
 from bench.running.quality_cells import (
     PlannedCell,
     default_task_of,
-    in_comparisons,
     on_asked_tasks,
     on_default_tasks,
     plain_task,
@@ -107,6 +108,10 @@ def _wanted(made: Plan, missing: Mapping[str, str]) -> Iterator[PlannedCell]:
         cells = in_comparisons(request, controls, made.variants)
         yield from (one for one in cells if one.task and one.task.selector.name not in missing)
         made.left_out += [without_data(request, name, why) for name, why in missing.items()]
+        made.left_out += [
+            without_comparers(request, text, (default_task_of(spec) or plain_task()).task)
+            for text, spec in without_comparison(request)
+        ]
         return
     yield from on_default_tasks(request, controls)
     made.left_out += [

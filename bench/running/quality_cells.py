@@ -8,7 +8,6 @@ from bench.api.axes import PLAIN
 from bench.api.backbone import BACKBONES
 from bench.api.calibration import competitor
 from bench.api.cell import Cell
-from bench.api.comparison import Entry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.options import canonical
 from bench.api.registry import DefaultTask
@@ -16,7 +15,6 @@ from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, TaskPreset
 from bench.running.calibrated import calibrated_choice
-from bench.running.families import compared_tasks
 from bench.running.presets import sizes_of
 from bench.running.request import AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
@@ -82,71 +80,15 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
         for spec in roster
     ]
     for cells in (own, shared):
-        yield from _seed_by_seed(request, cells)
+        yield from seed_by_seed(request, cells)
 
 
-def in_comparisons(
-    request: Request, controls: Sequence[AskedVariant], variants: dict[str, AskedVariant]
-) -> Iterator[PlannedCell]:
-    """Seed by seed, each task's comparison: controls and baseline, then those that were asked for.
-
-    Every family has its first member run at all seeds before any has its second. A named variant
-    that no named task compares runs beside the controls of each of these tasks.
-
-    Args:
-        request: What was asked for.
-        controls: Controls and baseline.
-        variants: Every variant by its canonical selector; what the tasks propose is added.
-    """
-    groups = [[*request.task_selectors]] if request.tasks else compared_tasks(request.sizes)
-    asked = {spec.canonical.show() for _, spec in (*request.specs, *controls)}
-    if request.tasks and not request.every_variant:
-        known = {one.spec.canonical.show() for one in controls}
-        for task in request.task_selectors:
-            known |= {one.spec.canonical.show() for _, one in _proposed(request, task)}
-        more = [one for one in request.specs if one.spec.canonical.show() not in known]
-        controls = [*controls, *more]
-    for group in groups:
-        cells = [
-            one for task in group for one in _compared(request, task, controls, asked, variants)
-        ]
-        yield from _seed_by_seed(request, cells)
-
-
-def _seed_by_seed(request: Request, cells: Sequence[PlannedCell]) -> Iterator[PlannedCell]:
+def seed_by_seed(request: Request, cells: Sequence[PlannedCell]) -> Iterator[PlannedCell]:
     """All cells of the first seed, then those of the next; pipeline checks end before the rest."""
     for number, seed in enumerate(request.paired_seeds):
         for one in cells:
             if number < request.check_seeds or not one.check:
                 yield one.at(seed)
-
-
-def _compared(
-    request: Request,
-    task: Selector,
-    controls: Sequence[AskedVariant],
-    asked: set[str],
-    variants: dict[str, AskedVariant],
-) -> Iterator[PlannedCell]:
-    own = [(Entry(variant=one.text), one) for one in controls]
-    for entry, one in (*own, *_proposed(request, task)):
-        canonical = one.spec.canonical.show()
-        if request.every_variant or canonical in asked:
-            variants.setdefault(canonical, one)
-            place = DefaultTask(
-                task=entry.task or task.show(), backbone=entry.backbone, slot=entry.slot
-            )
-            yield quality_cell(request, one.spec, place)
-
-
-def _proposed(request: Request, task: Selector) -> list[tuple[Entry, AskedVariant]]:
-    """What a task compares at the sizes of a run."""
-    entries = registry.find(TASKS, task.name).target.compared_at(request.sizes)
-    return [(entry, _asked(entry)) for entry in entries]
-
-
-def _asked(entry: Entry) -> AskedVariant:
-    return AskedVariant(entry.selector.show(), resolve(entry.selector))
 
 
 def uniform_baselines() -> list[str]:

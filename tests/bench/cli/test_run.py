@@ -308,3 +308,12 @@ def test_a_label_of_a_cell_that_no_run_has_says_where_it_comes_from(call, finish
     code, _, err = call("run", "--cell", replace(parse_label(label), kind=kind).label)
     assert code == 2
     assert where in err
+
+
+def test_a_run_of_which_nothing_is_left_says_what_to_do(call, tmp_path):
+    folder = tmp_path / "run"
+    code, _, said = call("run", "--preset", "families", "--variants", "kerple", "--out", folder)
+    assert code == 2
+    assert "no task of preset families compares it" in said
+    assert "--variants kerple --tasks offset --preset families" in said
+    assert not folder.exists()

@@ -226,6 +226,27 @@ def test_a_variant_that_no_named_task_compares_stands_beside_the_controls():
     assert not any("tau_start" in one.cell.variant for one in nowhere.quality)
 
 
+def test_only_tasks_that_compare_a_named_variant_are_trained(families):
+    made = plan(Request(preset="families", variants="mocha,kerple", minutes=1e6))
+    mocha = resolve("mocha").canonical.show()
+    expected = {p.cell.task for p in families.quality if p.cell.variant == mocha}
+    # other options of the same tasks have controls of their own
+    found = {p.cell.task.partition("[")[0] for p in made.quality}
+    assert found == {task.partition("[")[0] for task in expected}
+    (left,) = made.left_out
+    assert "no task of preset families compares it" in left.reason
+    again = plan(Request(preset="families", variants="kerple", tasks="offset"))
+    assert left.command.endswith("--variants kerple --tasks offset --preset families")
+    assert any("kerple" in p.cell.variant for p in again.quality)
+
+
+def test_controls_alone_are_trained_on_every_task(families):
+    made = plan(Request(preset="families", variants="uniform", minutes=1e6))
+    assert {p.cell.task.partition("[")[0] for p in made.quality} == {
+        p.cell.task.partition("[")[0] for p in families.quality
+    }
+
+
 def _compares(task, variant):
     entries = registry.find(TASKS, task).target.compared_at("quick")
     return variant in {one.selector.show() for one in entries}

@@ -10,8 +10,7 @@ import pytest
 from bench.api import registry
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector, parse
-from bench.running import missing_data as finder
-from bench.running import quality_cells as planner
+from bench.running import comparison_cells
 from bench.running.families import compared_tasks
 from bench.running.left_out import LeftOut
 from bench.running.missing_data import missing_data
@@ -118,8 +117,7 @@ def test_a_run_without_the_data_says_so_and_succeeds(tmp_path, monkeypatch, caps
     from bench.cli import main as cli
 
     few = [[Selector("stsb"), Selector("sorting")]]
-    for module in (planner, finder):
-        monkeypatch.setattr(module, "compared_tasks", lambda _: few)
+    monkeypatch.setattr(comparison_cells, "compared_tasks", lambda _: few)
     options = "--preset families --variants uniform --baseline uniform --seeds 1 --inline"
     steps = "--training adam[steps=2,evaluate_every=2] --no-verify"
     arguments = ["run", *options.split(), *steps.split(), "--out", str(tmp_path / "out")]
@@ -142,8 +140,7 @@ def test_a_plan_looks_into_the_data_directory_that_is_named(
     from bench.cli import main as cli
 
     few = [[Selector("stsb"), Selector("tinyshakespeare"), Selector("sorting")]]
-    for module in (planner, finder):
-        monkeypatch.setattr(module, "compared_tasks", lambda _: few)
+    monkeypatch.setattr(comparison_cells, "compared_tasks", lambda _: few)
     (tmp_path / "tinyshakespeare").mkdir()
     arguments = ["plan", "--preset", "families", "--data-dir", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["bench", *arguments])
