@@ -81,6 +81,8 @@ class Trials:
                 self.values[key] = one["value"]
         self.target: type[Task] = registry.find(TASKS, self.task.name).target
         self.metric = self.target.ranking_metric().name
+        beyond = self.target.headline is not None and self.target.headline.kind == "beyond_training"
+        self.chose = self.target.choosing_metric().name if beyond else self.metric
         size = self.target.presets.get(self.preset)
         self.rates_alone = size is not None and size.comparison is not None
         """Whether the size is what the comparison is about, so that it is not for choice."""
@@ -168,13 +170,14 @@ class Trials:
         self.values.update({key: stored[planned.cell.id] for key, planned in cells.items()})
 
     def _stored(self) -> dict[str, float | None]:
-        """Validation value of every finished cell of the folder."""
+        """Validation value of every finished cell: what chose its weights, or else what ranks."""
         # a timeout is the machine's fault; the next command tries again
-        return {
-            id_: record.value(self.metric, "validation")
-            for id_, record in self.session.store.ledger().newest().items()
-            if record.status != "timeout"
-        }
+        found = {}
+        for id_, record in self.session.store.ledger().newest().items():
+            if record.status != "timeout":
+                chose = record.value(self.chose, "validation")
+                found[id_] = record.value(self.metric, "validation") if chose is None else chose
+        return found
 
     def last_detail(self) -> str:
         """Why the last trial without a value has none."""

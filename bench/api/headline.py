@@ -64,14 +64,47 @@ class Headline:
         """
         if self.kind != "beyond_training":
             return []
-        found = [
-            one.value
-            for one in scores
-            if (one.metric, one.axis) == (self.of.name, self.axis)
-            and one.x is not None
-            and one.x > trained_to
-        ]
+        found = [value for x, value in self._places(scores) if x > trained_to]
         return [Scored(metric=self.metric.name, value=fmean(found))] if found else []
+
+    @cached_property
+    def choosing(self) -> Metric:
+        """The metric that chooses weights and learning rates where training has patience."""
+        if self.kind != "beyond_training":
+            return self.of
+        name = f"choosing_{self.of.name}"
+        return replace(self.of, name=name, title=f"{self.of.title} within and beyond training")
+
+    def choosing_value(self, scores: Sequence[Scored], trained_to: float) -> float | None:
+        """The mean of the mean within training and the mean beyond it; None where one is missing.
+
+        Beyond training alone, a score at its floor would choose weights by noise, and what stands
+        at the floor would be tested before it has learned what training shows.
+
+        >>> accuracy = Metric(
+        ...     name="accuracy", title="", unit="", low=0.0, high=1.0, better="higher"
+        ... )
+        >>> curve = [(4, 1.0), (8, 0.5), (9, 0.25)]
+        >>> scores = [Scored(metric="accuracy", value=v, axis="length", x=x) for x, v in curve]
+        >>> beyond_training(accuracy).choosing_value(scores, trained_to=8)
+        0.5
+
+        Args:
+            scores: Of one split, with values along the axis.
+            trained_to: Largest place on the axis that training reaches.
+        """
+        places = self._places(scores)
+        within = [value for x, value in places if x <= trained_to]
+        beyond = [value for x, value in places if x > trained_to]
+        return fmean((fmean(within), fmean(beyond))) if within and beyond else None
+
+    def _places(self, scores: Sequence[Scored]) -> list[tuple[float, float]]:
+        """Places on the axis and the plain metric there."""
+        return [
+            (one.x, one.value)
+            for one in scores
+            if (one.metric, one.axis) == (self.of.name, self.axis) and one.x is not None
+        ]
 
     def area(self, curve: Sequence[tuple[int, float]], steps: int) -> float:
         """The mean score along training; each validation stands for the steps since the last one.

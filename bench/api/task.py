@@ -214,6 +214,11 @@ class Task:
         return cls.metrics[0] if area else cls.ranking_metric()
 
     @classmethod
+    def choosing_metric(cls) -> Metric:
+        """The metric that chooses weights and learning rates where training has patience."""
+        return cls.headline.choosing if cls.headline else cls.watched_metric()
+
+    @classmethod
     def all_metrics(cls) -> tuple[Metric, ...]:
         """Every metric of the whole test, the ranking one first."""
         return (cls.headline.metric, *cls.metrics) if cls.headline else cls.metrics
@@ -243,6 +248,13 @@ class Task:
         found = self.score(split, answers)
         beyond = self.headline.beyond(found, self.trained_to) if self.headline else []
         return [*beyond, *found]
+
+    def choosing_value(self, scores: Sequence[Scored]) -> float | None:
+        """The value of the choosing metric, of the scores of a validation."""
+        if self.headline is not None and self.headline.kind == "beyond_training":
+            return self.headline.choosing_value(scores, self.trained_to)
+        name = self.choosing_metric().name
+        return next((one.value for one in scores if one.metric == name and not one.axis), None)
 
     def baselines(self) -> Mapping[str, float]:
         """Values of the ranking metric on the test without attention, by the baseline's name.

@@ -149,7 +149,7 @@ def known_metrics(
     probes = [registered.target for registered in registry.registrations(PROBES).values()]
     metrics = [
         *COMMON_METRICS,
-        *(metric for task in tasks for metric in task.all_metrics()),
+        *(metric for task in tasks for metric in (*task.all_metrics(), task.choosing_metric())),
         *(metric for probe in probes for metric in probe.metrics),
     ]
     return {

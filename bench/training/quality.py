@@ -112,7 +112,7 @@ def _train_cell(
     curves, validated = _train(run, built.task, cell, progress, checkpoint)
     result.rows += curves
     result.rows += score_rows([s for s in validated.scores if not s.axis], "validation")
-    result.rows += _area_rows(built.task, run, "validation")
+    result.rows += _area_rows(built.task, run, "validation") + _choice_rows(built.task, run)
     if cell.kind == "trial":
         # a study selects on validation; the test split stays unread
         result.rows += _cost_rows(run, validated, timed)
@@ -146,7 +146,8 @@ def _train(
     That is the best one where the protocol has patience, and the weights are those of it. Else it
     is the last.
     """
-    protocol, watched = run.protocol, task.watched_metric()
+    protocol = run.protocol
+    watched = task.choosing_metric() if protocol.patience else task.watched_metric()
     device, timed = torch.device(cell.device), clocked(cell.device)
     rows = (checkpoint and checkpoint.load(run)) or []
     done = run.step
@@ -164,7 +165,9 @@ def _train(
         with computing(cell):
             validated = evaluate(task, run.system.there, "validation", device, run.clock)
         rows += _curve_rows(run, validated, timed)
-        run.look(validated, watched)
+        plain = validated.value(watched.name)
+        reached = task.choosing_value(validated.scores) if protocol.patience else plain
+        run.look(validated, reached, watched)
         if run.is_good(watched) or run.patience.over or run.finished:
             break
         if checkpoint is not None:
@@ -203,6 +206,15 @@ def _area_rows(task: Task, run: Training, split: Split) -> list[Row]:
     # what ran out of its time, and not what was good enough, has no further steps
     steps = run.step if run.finished else run.protocol.steps
     return [Row(metric=headline.metric.name, value=headline.area(run.curve, steps), split=split)]
+
+
+def _choice_rows(task: Task, run: Training) -> list[Row]:
+    """What chose the weights, where the scores of validation do not have it yet."""
+    metric = task.choosing_metric().name
+    known = metric in {task.watched_metric().name, *(one.name for one in task.all_metrics())}
+    if known or run.patience.value is None:
+        return []
+    return [Row(metric=metric, value=run.patience.value, split="validation")]
 
 
 def _size_rows(built: Assembled) -> list[Row]:

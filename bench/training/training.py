@@ -90,10 +90,9 @@ class Training:
         if not math.isfinite(length):  # the parameters are lost, which no later loss may show
             raise Diverged(f"the norm of the gradient was {length} at step {self.step}.")
 
-    def look(self, validated: Evaluated, watched: Metric) -> None:
+    def look(self, validated: Evaluated, reached: float | None, watched: Metric) -> None:
         """Keep the score of a validation, and its weights if it is the best one."""
         self.looked = self.step
-        reached = validated.value(watched.name)
         if reached is not None:
             self.curve.append((self.step, reached))
         self.patience.look(self.step, reached, validated, self.system, watched)

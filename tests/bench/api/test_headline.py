@@ -28,6 +28,16 @@ def test_beyond_training_is_the_mean_of_what_is_longer_than_all_of_training():
     assert area_under_curve(ERROR).beyond(scores, trained_to=8) == []
 
 
+def test_weights_are_chosen_by_both_parts_of_the_lengths_alike():
+    scores = [at(2, 0.0), at(4, 0.1), at(8, 0.2), at(16, 0.9)]
+    headline = beyond_training(ERROR)
+    assert headline.choosing_value(scores, trained_to=8) == pytest.approx(0.5)
+    assert headline.choosing_value(scores, trained_to=16) is None
+    assert headline.choosing_value(scores, trained_to=1) is None
+    names = [task.choosing_metric().name for task in (Plain, Longer, Sooner)]
+    assert names == ["error_rate", "choosing_error_rate", "error_rate"]
+
+
 def test_an_area_weights_each_validation_by_the_steps_since_the_last_one():
     area = area_under_curve(ERROR).area
     assert area([(10, 1.0), (40, 0.0)], steps=40) == pytest.approx(0.25)

@@ -78,8 +78,11 @@ def test_impossible_patience_is_refused(options):
 
 @pytest.fixture
 def scores(monkeypatch):
-    """Make validations have given scores; the test has its own."""
-    ranks, honest = Transduction.ranking_metric().name, Transduction.scores
+    """Make validations have given scores, at every length; the test has its own.
+
+    A pair of scores is that within training and that beyond it.
+    """
+    headline, honest = Transduction.headline, Transduction.scores
 
     def use(values):
         left = iter(values)
@@ -89,8 +92,14 @@ def scores(monkeypatch):
             if split == "test":
                 return found
             value = next(left)
+            within, beyond = value if isinstance(value, tuple) else (value, value)
             return [
-                replace(s, value=value) if s.metric == ranks and not s.axis else s for s in found
+                replace(s, value=beyond)
+                if s.metric == headline.metric.name and not s.axis
+                else replace(s, value=within if s.x <= self.trained_to else beyond)
+                if (s.metric, s.axis) == (headline.of.name, headline.axis)
+                else s
+                for s in found
             ]
 
         monkeypatch.setattr(Transduction, "scores", told)
@@ -120,6 +129,24 @@ def test_a_cell_ends_by_patience_and_is_tested_at_its_best(smoke, scores):
     for one, two in zip(done.system.parameters(), four.system.parameters(), strict=True):
         assert torch.equal(one, two)
     assert not [r for r in four.rows if r.metric == "best_step_count"]
+
+
+def test_weights_are_chosen_within_and_beyond_training(smoke, scores):
+    """A score that is noise beyond training does not choose weights that have learned little."""
+    ranks = Transduction.ranking_metric().name
+    scores([(0.2, 0.04), (0.6, 0.03), (0.9, 0.02), (0.8, 0.02), (0.7, 0.02)])
+    done = train_cell(smoke(protocol="adam[steps=99,batch=8,evaluate_every=2,patience=2]"))
+    assert row(done, "best_step_count") == 6
+    assert row(done, ranks, "validation") == 0.02
+    assert row(done, Transduction.choosing_metric().name, "validation") == pytest.approx(0.46)
+
+
+def test_a_training_without_patience_stops_by_what_ranks(smoke, scores):
+    scores([(0.9, 0.2), (0.2, 0.9), (0.9, 0.2)])
+    protocol = "adam[steps=6,batch=8,evaluate_every=2,stop_at=0.8]"
+    done = train_cell(smoke(protocol=protocol))
+    assert row(done, "train_steps_count") == 4
+    assert not [r for r in done.rows if r.metric == Transduction.choosing_metric().name]
 
 
 def test_the_rate_of_a_cell_is_halved(smoke, scores, monkeypatch):
