@@ -110,8 +110,8 @@ class Act(Variant):
             halts.append(torch.sigmoid(at_least_single(halt)))
         shares, ponder = halting(torch.stack(halts), self.enough)
         shares = shares.to(added.dtype).unsqueeze(-1)
-        output = (shares * torch.stack(outputs)).sum(0)
-        mean = (shares * torch.stack(weights)).sum(0)
+        output = _weighted_sum(shares, outputs)
+        mean = _weighted_sum(shares, weights) if want_weights else None
         return MixResult(output, mean, carried, {"ponder": ponder.mean(1).to(added.dtype)})
 
     def oracle(
@@ -148,6 +148,16 @@ class Act(Variant):
         if terms is not None:
             terms["ponder"] = torch.stack(ponder).unflatten(0, shape).mean(0)
         return torch.stack(outputs).unflatten(0, shape), torch.stack(rows).unflatten(0, shape)
+
+
+def _weighted_sum(
+    shares: Float[Tensor, "K B H L 1"], parts: list[Float[Tensor, "B H L n"]]
+) -> Float[Tensor, "B H L n"]:
+    """What the hops gave, by their shares; never stacked, as weights of many keys are large."""
+    total = shares[0] * parts[0]
+    for share, part in zip(shares[1:], parts[1:], strict=True):
+        total = total + share * part
+    return total
 
 
 def halting(

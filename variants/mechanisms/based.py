@@ -14,15 +14,20 @@ from typing import Annotated
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
-from bench.api.call import Dims
+from bench.api.call import Call, Dims, MixResult
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.source import Tree, leaf
+from variants.mechanisms.chunked_state import CHUNK
 from variants.mechanisms.feature_attention import FeatureAttention
 from variants.mechanisms.turned import Turned
 from variants.per_head_linear import per_head_linear, xavier_per_head
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +84,59 @@ class Based(Turned, FeatureAttention):
         """The series of the query made small."""
         return self._series(per_head_linear(x, self.to_query.to(x.dtype)))
 
-    def _series(self, x: Float[Tensor, "B H n W"]) -> Float[Tensor, "B H n F"]:
+    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Under causal self-attention, pairs of a chunk are the series of s itself.
+
+        That takes d' products a pair, where features take 1 + d' + d'^2.
+        """
+        if not call.causal:
+            return super().mix(call, carried, want_weights)
+        source, heads = call.memory.source, self.dims.heads
+        query, key, value = (
+            at_least_single(expand_heads(x, heads)) for x in (call.query, source.key, source.value)
+        )
+        # values that are all 1 sum up the weights
+        value = torch.cat((value, torch.ones_like(value[..., :1])), -1)
+        if source.mask is not None:
+            real = source.mask[:, None, :, None]
+            key, value = torch.where(real, key, 0.0), torch.where(real, value, 0.0)
+        small = per_head_linear(query, self.to_query.to(query.dtype))
+        keys = per_head_linear(key, self.to_key.to(key.dtype))
+        before = torch.cat((leaf(carried, "matrix"), leaf(carried, "normalizer")), -1)
+        both, after = self._in_chunks(small, keys, value, before, empty=not call.offset)
+        output = both[..., :-1] / (both[..., -1:] + self.eps)
+        state = {"matrix": after[..., :-1], "normalizer": after[..., -1:]}
+        return MixResult(output.to(call.query.dtype), None, state, {})
+
+    def _in_chunks(
+        self,
+        query: Float[Tensor, "B H n W"],
+        key: Float[Tensor, "B H n W"],
+        value: Float[Tensor, "B H n w"],
+        before: Float[Tensor, "B H F w"],
+        *,
+        empty: bool,
+    ) -> tuple[Float[Tensor, "B H n w"], Float[Tensor, "B H F w"]]:
+        """What is read after each step, and what is kept in the end; at first it may be empty."""
+        length = query.shape[2]
+        chunk = min(CHUNK, length)
+        missing = -length % chunk
+        query, key, value = (
+            functional.pad(x, (0, 0, 0, missing)).unflatten(2, (-1, chunk))
+            for x in (query, key, value)
+        )
+        energy = self.width**-0.5 * query @ key.mT
+        read = (1 + energy + energy.square() / 2).tril() @ value
+        kept = torch.cat((before.unsqueeze(2), self._series(key).mT @ value), 2).cumsum(2)
+        if not empty or kept.shape[2] > 2:
+            read = read + self._series(query) @ kept[:, :, :-1]
+        return read.flatten(2, 3)[:, :, :length], kept[:, :, -1]
+
+    def _series(self, x: Float[Tensor, "B H *n W"]) -> Float[Tensor, "B H *n F"]:
         """[1, x / d'^(1/4), x x' / sqrt(2 d')]."""
-        pairs = (x.unsqueeze(-1) * x.unsqueeze(-2)).flatten(-2) * (2 * self.width) ** -0.5
+        # the few are scaled, not their many products
+        scaled = x * (2 * self.width) ** -0.5
+        pairs = (scaled.unsqueeze(-1) * x.unsqueeze(-2)).flatten(-2)
         return torch.cat((torch.ones_like(x[..., :1]), x * self.width**-0.25, pairs), -1)
 
     def oracle_of_key(self, x: Float[Tensor, " E"], place: int, head: int) -> Float[Tensor, " F"]:

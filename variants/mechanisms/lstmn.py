@@ -10,7 +10,7 @@ padding writes nothing to the tape.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -29,6 +29,7 @@ from bench.api.variant import Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.precision import at_least_single, wide_format
+from variants.scores.tanh_sum import tanh_sum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +99,7 @@ class Lstmn(Variant):
         state = self.dims.value_width
         return State(
             carried={
-                "hidden": nothing(0, state),
-                "cell": nothing(0, state),
+                "written": nothing(0, 2 * state),
                 "tape": nothing(0, self.width),
                 "recalled": nothing(1, state),
             }
@@ -111,47 +111,57 @@ class Lstmn(Variant):
         source = call.memory.source
         value = expand_heads(source.value, self.dims.heads)[:, :, call.offset :]
         asked = per_head_linear(at_least_single(call.query), at_least_single(self.of_query))
-        asked = asked + self.bias
+        asked = 2 * (asked + self.bias)  # doubled, as `tanh_sum` expects it
         gates = per_head_linear(at_least_single(value), at_least_single(self.gates_of_value))
         gates = gates + self.gates_bias
+        maps = self._maps()
         rows = []
         # one split has one backward; an index a step would write a whole gradient each
-        steps = zip(asked.split(1, 2), gates.split(1, 2), strict=True)
-        for place, (query, given) in enumerate(steps, call.offset):
-            weights, carried = self._step(query, given, source.mask, place, carried)
+        steps = zip(_by_step(asked), _by_step(gates), strict=True)
+        for place, given in enumerate(steps, call.offset):
+            weights, carried = self._step(given, maps, source.mask, place, carried)
             rows.append(functional.pad(weights, (0, call.offset + length - place)))
-        output = leaf(carried, "hidden")[:, :, call.offset :].to(call.query.dtype)
+        written = leaf(carried, "written")[:, :, call.offset :]
+        output = written[..., : self.dims.value_width].to(call.query.dtype)
         weights = torch.cat(rows, 2).to(call.query.dtype)
         return MixResult(output, weights if want_weights else None, carried, {})
 
+    def _maps(self) -> "_Maps":
+        """Parameters of a step, in the format of the tape; those inside the tanh are doubled."""
+        return _Maps(
+            of_tape=2 * at_least_single(self.of_tape),
+            of_recalled=2 * at_least_single(self.of_recalled),
+            v=at_least_single(self.v),
+            gates_of_recalled=at_least_single(self.gates_of_recalled),
+        )
+
     def _step(
         self,
-        query: Float[Tensor, "B H 1 W"],
-        given: Float[Tensor, "B H 1 G"],
+        given: tuple[Float[Tensor, "H B W"], Float[Tensor, "H B G"]],
+        maps: "_Maps",
         mask: Bool[Tensor, "B S"] | None,
         place: int,
         carried: Tree,
     ) -> tuple[Float[Tensor, "B H 1 n"], Tree]:
         """Attend to the tape, then write one more state and cell onto it."""
-        hidden, cell, tape = (leaf(carried, name) for name in ("hidden", "cell", "tape"))
-        asked = query + per_head_linear(
-            leaf(carried, "recalled"), at_least_single(self.of_recalled)
-        )
-        energy = per_head_linear(torch.tanh(tape + asked), at_least_single(self.v)).squeeze(-1)
+        written, tape, recalled = (leaf(carried, name) for name in ("written", "tape", "recalled"))
+        asked = torch.baddbmm(given[0], _heads_first(recalled), maps.of_recalled)
+        # in the order of the tape, or else the whole sum of both would be in that of the query
+        energy = tanh_sum(_rows_first(asked).contiguous(), tape, maps.v)
         past = None if mask is None else mask[:, None, None, :place]
-        weights = masked_softmax(energy.unsqueeze(2), past)
-        recalled, remembered = weights @ hidden, weights @ cell
-        gates = given + per_head_linear(recalled, at_least_single(self.gates_of_recalled))
+        weights = masked_softmax(energy, past)
+        recalled, remembered = (weights @ written).chunk(2, -1)
+        gates = torch.baddbmm(given[1], _heads_first(recalled), maps.gates_of_recalled)
         entering, forgetting, leaving, fresh = gates.chunk(4, -1)
-        now = torch.sigmoid(forgetting) * remembered + torch.sigmoid(entering) * torch.tanh(fresh)
+        now = torch.sigmoid(forgetting) * _heads_first(remembered)
+        now = now + torch.sigmoid(entering) * torch.tanh(fresh)
         if mask is not None:
-            now = torch.where(mask[:, None, place : place + 1, None], now, 0.0)
+            now = torch.where(mask[:, place, None], now, 0.0)
         state = torch.sigmoid(leaving) * torch.tanh(now)
-        written = per_head_linear(state, at_least_single(self.of_tape))
+        both = torch.cat((state, now), -1)
         return weights, {
-            "hidden": torch.cat((hidden, state), 2),
-            "cell": torch.cat((cell, now), 2),
-            "tape": torch.cat((tape, written), 2),
+            "written": torch.cat((written, _rows_first(both)), 2),
+            "tape": torch.cat((tape, _rows_first(torch.bmm(state, maps.of_tape))), 2),
             "recalled": recalled,
         }
 
@@ -203,3 +213,25 @@ class Lstmn(Variant):
             hidden.append(leaving * torch.tanh(cells[-1]))
             rows.append(row)
         return torch.stack(hidden), torch.stack(rows)
+
+
+class _Maps(NamedTuple):
+    """Matrices of each head that every step uses."""
+
+    of_tape: Float[Tensor, "H n W"]
+    of_recalled: Float[Tensor, "H n W"]
+    v: Float[Tensor, "H W 1"]
+    gates_of_recalled: Float[Tensor, "H n G"]
+
+
+def _by_step(x: Float[Tensor, "B H L W"]) -> tuple[Float[Tensor, "H B W"], ...]:
+    """What belongs to each step, heads first, as products with a matrix a head want it."""
+    return x.transpose(0, 1).unbind(2)
+
+
+def _heads_first(x: Float[Tensor, "B H 1 W"]) -> Float[Tensor, "H B W"]:
+    return x.squeeze(2).transpose(0, 1)
+
+
+def _rows_first(x: Float[Tensor, "H B W"]) -> Float[Tensor, "B H 1 W"]:
+    return x.transpose(0, 1).unsqueeze(2)

@@ -24,6 +24,7 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.fused import fused_softmax
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
@@ -131,7 +132,8 @@ class Nsa(Biased):
         read = self._read_one if call.query.shape[2] == 1 else self._read
         every = (means, *read(call, weights, closed, more))
         gates = torch.sigmoid(leaf(call.extras, GATES)).transpose(1, 2).unsqueeze(3)
-        return MixResult((torch.stack(every, -1) * gates).sum(-1), None, carried, {})
+        first, fine, local = (x * gate for x, gate in zip(every, gates.unbind(-1), strict=True))
+        return MixResult(first + fine + local, None, carried, {})
 
     def _with_closed(self, call: Call, carried: Tree) -> Tree:
         """What is kept, with the means of the blocks that this call has closed."""
@@ -166,14 +168,23 @@ class Nsa(Biased):
         self, call: Call, weights: Float[Tensor, "B Hq L N"], closed: Allowed, more: Added
     ) -> Pair:
         """What many queries read of chosen blocks and of the window, by masks."""
-        source, allowed = call.memory.source, call.written_allowed
-        energy = biased(self._energy(call.query, source.key), more)
+        allowed = call.written_allowed
         seen = self._chosen(call, weights, closed)[..., call.key_position // self.size]
-        fine = masked_softmax(energy, seen & allowed)
         distance = call.position[:, None] - call.key_position
-        local = masked_softmax(energy, (distance < self.near) & allowed)
-        value = expand_heads(source.value, self.dims.heads)
-        return fine @ value, local @ value
+        near = distance < self.near
+        return self._masked(call, seen & allowed, more), self._masked(call, near & allowed, more)
+
+    def _masked(self, call: Call, seen: Allowed, more: Added) -> Mixed:
+        """What queries read of the keys that they see."""
+        source = call.memory.source
+        if self.impl == "eager":
+            weights = masked_softmax(biased(self._energy(call.query, source.key), more), seen)
+            return weights @ expand_heads(source.value, self.dims.heads)
+        # nobody is given the weights, so that a kernel need not write them
+        mask = seen if more is None else more.masked_fill(~seen, float("-inf"))
+        return fused_softmax(
+            call.query, source.key, source.value, mask=mask, causal=False, scale=self.scale
+        )
 
     def _read_one(
         self, call: Call, weights: Float[Tensor, "B Hq 1 N"], closed: Allowed, more: Added

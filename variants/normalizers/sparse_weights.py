@@ -1,7 +1,7 @@
 """Sparse normalizers: weights that are exactly zero at far keys.
 
-The library `entmax` finds the weights. Their gradient is written here, because torch.compile cannot
-trace the library's backward passes.
+The library `entmax` or Newton's method finds the weights. Their gradient is written here, because
+torch.compile cannot trace the library's backward passes.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,12 @@ def _with_gradient(normalize: Callable[[Energy], Weights], energy: Energy, alpha
     """The weights, plus a zero that has their gradient (Peters et al., 2019, section 3)."""
     with torch.no_grad():
         weights = normalize(energy)
-        slope = torch.where(weights > 0, weights ** (2 - alpha), 0.0)
+    if not torch.is_grad_enabled():
+        return weights
+    with torch.no_grad():
+        # one in place of zero, whose power may be infinite; `where` and a root of zero are slow
+        seen = weights.sign()
+        slope = torch.maximum(weights, 1 - seen) ** (2 - alpha) * seen
         share = slope / slope.sum(-1, keepdim=True)
     moved = slope * (energy - (share * energy).sum(-1, keepdim=True))
     if isinstance(alpha, Tensor):

@@ -183,6 +183,5 @@ class PointerSentinelOutput(Output):
         allowed = recent.allowed(states.shape[1], 0, self.window - 1)
         scores = torch.where(allowed, scores, NEVER)
         sentinel = at_least_single(query @ self.sentinel)
-        total = torch.logaddexp(scores.logsumexp(-1), sentinel)
-        places = torch.where(allowed, scores - total.unsqueeze(-1), NEVER)
-        return Pointed(places, sentinel - total)
+        logs = log_softmax(torch.cat((scores, sentinel.unsqueeze(-1)), -1))
+        return Pointed(torch.where(allowed, logs[..., :-1], NEVER), logs[..., -1])

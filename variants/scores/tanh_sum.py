@@ -9,7 +9,8 @@ given doubled:
 
 The constants add up to the sum of v, which softmax would cancel and other normalizers would not, so
 it stays. Nothing as wide as queries x keys x units is ever whole in memory: both forms work on
-blocks that fit the cache, and their backward passes compute the blocks again.
+blocks that fit the cache, and their backward passes compute the blocks again. Only a single query
+of a few keys keeps what it computed.
 
 Sharing one reciprocal between several units (a/A + b/B = (a B + b A) / (A B)) saves divisions
 where divisions are slow, as on GPUs; in passes over memory it costs more than it saves.
@@ -33,6 +34,9 @@ MANY_PAIRS = 2**14
 """Pairs of query and key in a row, from which on one unit is work enough for a call of its own."""
 LONG = 32
 """Queries and keys from which on that holds for either axis."""
+FEW_NUMBERS = 2**16
+"""Numbers of the keys of a batch, up to which a single query keeps as many for its backward pass:
+steps of a decoder, most of whose time is calls and not numbers."""
 
 Query = Float[Tensor, "B H L D"]
 Key = Float[Tensor, "B H S D"]
@@ -101,7 +105,8 @@ def _sigmoid_sum(
     features: Features | None,
     feature_map: Float[Tensor, "H F D"] | None,
 ) -> Energy:
-    if torch.compiler.is_compiling():  # the compiler makes its own blocks
+    # a compiler makes its own blocks
+    if torch.compiler.is_compiling() or (query.shape[2] == 1 and key.numel() <= FEW_NUMBERS):
         return _project(torch.sigmoid(_inside(query, key, features, feature_map)), v)
     return _SigmoidSum.apply(query, key, v, features, feature_map)
 
@@ -118,12 +123,14 @@ def _inside(
 def _project(hidden: Float[Tensor, "B H L S D"], v: Float[Tensor, "H D 1"]) -> Energy:
     """2 hidden.v - sum(v)."""
     shape = hidden.shape[:-1]
+    doubled = 2 * v
     if shape[1] == 1:
-        energy = (hidden.flatten(0, 3) @ (2 * v[0])).view(shape)
+        # a view, not doubled[0]: indexing would write a whole gradient for every use
+        energy = (hidden.flatten(0, 3) @ doubled.flatten(0, 1)).view(shape)
     else:
         # with the vector on the left, the batched product is five times faster
         turned = hidden.flatten(2, 3).transpose(-1, -2)
-        energy = ((2 * v).transpose(1, 2) @ turned).view(shape)
+        energy = (doubled.transpose(1, 2) @ turned).view(shape)
     return energy - v.sum(1, keepdim=True)
 
 

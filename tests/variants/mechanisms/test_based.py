@@ -22,3 +22,13 @@ def test_for_small_energies_it_is_softmax_attention(beneath, answer, draw):
     expected = (query @ key.mT / 3**0.5).softmax(-1) @ drawn.source.value
     found = answer(variant, small, drawn.source).output
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+def test_under_causal_attention_each_pair_weighs_the_product_of_its_features(beneath, answer, draw):
+    drawn = draw(3, 2, 140, 140)
+    variant, place = beneath("based[width=3]", regime="causal"), torch.arange(140)
+    asked, keys = variant.of_queries(drawn.query, place), variant.of_keys(drawn.source.key, place)
+    products = (asked @ keys.mT).tril() * drawn.source.mask[:, None, None]
+    expected = products @ drawn.source.value / (products.sum(-1, keepdim=True) + variant.eps)
+    found = answer(variant, drawn.query, drawn.source).output
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)

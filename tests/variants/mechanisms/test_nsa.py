@@ -13,9 +13,9 @@ DIM, HEADS = 8, 2
 OPEN, SHUT = 60.0, -60.0
 
 
-def built(selector, heads=HEADS):
+def built(selector, heads=HEADS, impl="auto"):
     torch.manual_seed(0)
-    return variants.build(selector, dim=DIM, heads=heads, regime="causal").double()
+    return variants.build(selector, dim=DIM, heads=heads, regime="causal", impl=impl).double()
 
 
 def drawn(*shape, seed=1):
@@ -118,6 +118,16 @@ def test_a_step_reads_what_all_queries_at_once_read(selector, padded):
         found.append(output)
     torch.testing.assert_close(torch.cat(found, 1), wanted, rtol=0, atol=1e-12)
     assert state.carried[MEAN_KEY].shape[2] == 23 // attention.variant.size
+
+
+@pytest.mark.parametrize("selector", ["nsa[chosen=3]", "nsa[chosen=3,position=alibi]"])
+def test_the_fused_kernel_reads_what_plain_code_reads(selector):
+    x = drawn(2, 40, DIM)
+    mask = torch.arange(40) < torch.tensor([40, 17])[:, None]
+    found, wanted = (
+        built(selector, impl=impl).answer_all(x, x, mask=mask)[0] for impl in ("auto", "eager")
+    )
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
 
 
 def test_a_step_of_decoding_looks_at_few_numbers():

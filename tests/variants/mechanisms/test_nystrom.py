@@ -43,6 +43,14 @@ def test_segments_are_equal_but_for_the_last_one(beneath):
     assert found[0, :, 0].tolist() == [True] * 3 + [False] * 5
 
 
+def test_there_are_no_more_landmarks_than_tokens(beneath):
+    variant = beneath("nystrom[landmarks=32]", regime="self")
+    mask = torch.arange(9) < torch.tensor([[9], [4]])
+    found = variant._segments(mask)
+    assert found.shape == (2, 9, 9)
+    assert found.sum(1).tolist() == [[1] * 9, [1] * 4 + [0] * 5]
+
+
 def test_values_go_around_the_landmarks_by_a_convolution(beneath, answer, draw, beside):
     drawn = draw(1, 2, 6, 6, lengths=())
     variant = beneath("nystrom[landmarks=2,kernel=3]", regime="self")

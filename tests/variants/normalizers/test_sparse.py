@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from bench.api.errors import InvalidConfig
+from variants.normalizers import newton_weights
 
 Z = [1, 0.5, 0.1, -1]
 GOLDEN = {
@@ -56,6 +57,57 @@ def test_alpha_leads_from_softmax_to_sparsemax(row):
     assert row("entmax[alpha=2]", Z) == pytest.approx(row("sparsemax", Z), abs=1e-10)
     heaviest = [row(f"entmax[alpha={alpha}]", Z)[0] for alpha in (1.1, 1.3, 1.5, 1.7, 2)]
     assert heaviest == sorted(heaviest)
+
+
+@pytest.mark.parametrize("alpha", [1.001, 1.1, 1.5, 1.75, 1.999, 2, 2.5])
+@pytest.mark.parametrize("keys", [1, 2, 150])
+def test_any_alpha_gives_the_weights_of_a_long_search(aligned, energies, alpha, keys):
+    rows = energies(2, 2, 4, keys).detach()
+    rows[:, :, 1] = 0
+    rows[:, :, 2] = -(rows[:, :, 2].abs() ** 3) / 9  # many keys are nearly the best one
+    rows[:, :, 3] = -(0.5 ** torch.arange(keys))
+    found = aligned(f"entmax[alpha={alpha}]", rows)
+    wanted = entmax.entmax_bisect(rows, alpha, n_iter=80)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("selector", ["entmax", "entmax[adaptive=true]"])
+def test_halving_as_a_gpu_does_gives_the_same_weights(aligned, energies, selector, monkeypatch):
+    rows = energies(2, 2, 3, 20).detach()
+    found = aligned(selector, rows)
+    monkeypatch.setattr(torch.Tensor, "is_cpu", False)
+    monkeypatch.setattr("variants.normalizers.entmax.newton_weights", None)
+    halved = aligned(selector, rows)
+    torch.testing.assert_close(halved, found, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("alpha", [1.2, 1.5, 2])
+def test_rows_that_need_more_steps_change_no_bit_of_another(aligned, energies, alpha):
+    selector = f"entmax[alpha={alpha}]"
+    rows = energies(2, 2, 30, 40).detach()
+    rows[1] *= 5
+    together = aligned(selector, rows)
+    for row in range(30):
+        assert torch.equal(
+            aligned(selector, rows[:, :, row : row + 1]), together[:, :, row : row + 1]
+        )
+
+
+@pytest.mark.parametrize("alpha", [1.2, 1.5, 2])
+def test_as_many_steps_as_may_be_needed_change_no_bit(aligned, energies, alpha, monkeypatch):
+    rows = energies(2, 2, 30, 40).detach()
+    early = aligned(f"entmax[alpha={alpha}]", rows)
+    monkeypatch.setattr(newton_weights, "_may_look", lambda: False)
+    assert torch.equal(aligned(f"entmax[alpha={alpha}]", rows), early)
+
+
+@pytest.mark.parametrize("selector", ALL)
+def test_weights_are_the_same_where_nobody_asks_for_gradients(aligned, energies, selector):
+    energy = energies(2, 2, 3, 6)
+    with torch.no_grad():
+        found = aligned(selector, energy)
+    assert not found.requires_grad
+    assert torch.equal(found, aligned(selector, energy))
 
 
 @pytest.mark.parametrize("selector", ALL)

@@ -12,6 +12,7 @@ from variants.scores.tanh_sum import tanh_sum
 def form(request, monkeypatch):
     """Both forms, in blocks of a few numbers, whatever the size of the problem."""
     monkeypatch.setattr(pair_blocks, "BLOCK", 50)
+    monkeypatch.setattr("variants.scores.tanh_sum.FEW_NUMBERS", 0)
     monkeypatch.setattr("variants.scores.tanh_sum.LONG", 0)
     few = 0 if request.param == "reciprocal" else 10**9
     monkeypatch.setattr("variants.scores.tanh_sum.MANY_PAIRS", few)
@@ -56,6 +57,23 @@ def test_blocks_add_up_to_the_definition_and_to_its_gradients(form, heads, queri
     found, wanted = gradients_of(tanh_sum, *parts), gradients_of(by_tanh, *parts)
     for one, two in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+@pytest.mark.parametrize("with_features", [False, True])
+def test_a_single_query_of_a_few_keys_gets_the_same_sum(monkeypatch, heads, with_features):
+    rng = torch.Generator().manual_seed(1)
+    parts = draw_parts(heads=heads, queries=1)
+    if with_features:
+        parts += (torch.randn(3, heads, 1, 5, 3, generator=rng, dtype=torch.float64),)
+        parts += (torch.randn(heads, 3, 6, generator=rng, dtype=torch.float64),)
+    torch.testing.assert_close(tanh_sum(*parts), by_tanh(*parts), rtol=0, atol=1e-12)
+    found, wanted = gradients_of(tanh_sum, *parts), gradients_of(by_tanh, *parts)
+    monkeypatch.setattr("variants.scores.tanh_sum.FEW_NUMBERS", 0)
+    in_blocks = gradients_of(tanh_sum, *parts)
+    for one, two, three in zip(found, wanted, in_blocks, strict=True):
+        torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
+        torch.testing.assert_close(one, three, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("block", [50, 10**6])
