@@ -11,8 +11,8 @@ from reports.needs import DIAGNOSTICS, Need, needs
 PAGE = "report.md"
 """The page of a run, in the folder of its name."""
 ABOUT_COSTS = (
-    f"Cost of a step: {COST_HELP} It is “about the same” within the noise of its run, which the "
-    "A/A control of the run shows, and “unclear” where its interval reaches into that."
+    f"Cost of a step: {COST_HELP} It is “about the same” where its interval lies within the noise "
+    "of its run, which the A/A control of the run shows, and “unclear” where a part of it does."
 )
 ABOUT_SEEDS = f"Seeds: {SEEDS_HELP}"
 DIAGNOSTIC_TITLE, USE_TITLE = "Diagnostic tests", "Uses of attention"

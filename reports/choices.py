@@ -97,7 +97,8 @@ def _about_costs(noise: CostNoise) -> str:
     """From where on two costs of the run differ."""
     told = (
         "The cost of a step is the CPU time of a training step over that of the baseline, with its "
-        f"95% interval. It is “{ABOUT_THE_SAME}” within a factor of {plain(noise.factor)}"
+        f"95% interval. It is “{ABOUT_THE_SAME}” where that lies within a factor of "
+        f"{plain(noise.factor)}"
     )
     why = f"({noise.source})"
     if noise.measured:
@@ -105,7 +106,7 @@ def _about_costs(noise: CostNoise) -> str:
             "(twice the half-width of the cost of the A/A control, the baseline trained a second "
             "time)"
         )
-    return f"{told} {why}, and “unclear” where its 95% interval reaches into it."
+    return f"{told} {why}, and “unclear” where only a part of it does."
 
 
 def _table(

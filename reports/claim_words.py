@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from bench.api.claim import Bound, Contrast
+from bench.api.claim import Bound, Claim, Contrast
 from results.statistics.verdicts import Finding
 
 
@@ -22,6 +22,18 @@ def expected_in_words(contrast: Contrast) -> str:
     if contrast.expect == "equal":
         return f"equal within {contrast.margin:g}"
     return contrast.expect + (f" by {contrast.margin:g} or more" if contrast.margin else "")
+
+
+def networks_in_words(claim: Claim) -> list[str]:
+    """Each task of a claim with its variants, and with what is not the usual of the task."""
+    variants: dict[str, dict[str, None]] = {}
+    for side in claim.sides:
+        usual = {"backbone": side.backbone, "slot": side.slot, "training": side.training}
+        more = [f"{name} {value}" for name, value in usual.items() if value]
+        more += [f"probe {side.probe}"] if side.probe else []
+        where = ", ".join([f"{side.task} at the size of {side.preset}", *more])
+        variants.setdefault(where, {})[side.variant] = None
+    return [f"{where}: {', '.join(names)}" for where, names in variants.items()]
 
 
 def seen_in_words(finding: Finding) -> str:

@@ -16,7 +16,13 @@ from reports.blocks import (
     TableBlock,
     TableCell,
 )
-from reports.claim_words import bounds_in_words, expected_in_words, range_in_words, seen_in_words
+from reports.claim_words import (
+    bounds_in_words,
+    expected_in_words,
+    networks_in_words,
+    range_in_words,
+    seen_in_words,
+)
 from reports.claims import STANDINGS, ClaimOutcome
 from reports.figures.bounds import BoundPanel, bounds_figure
 from reports.figures.contrasts import ContrastLine, contrasts_figure
@@ -32,13 +38,16 @@ HOW_DECIDED = (
     "significant in the other direction, or shown to be smaller than the margin. So a claim "
     "is contradicted, too, by a difference of its sign that is shown to be smaller than the "
     "margin, or by none; its line says “below the margin”. Margins are those of "
-    "this bench, for sources seldom name a size.",
+    "this bench, for sources seldom name a size. Where the interval of a difference includes the "
+    "margin, its mean alone decided on which side it is, and the result says so.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significant and its mean is at least the "
     "margin. Everything else is undecided, and so is a contrast without any difference in any "
     "seed where one was expected. A second sample decides at p below 0.025, so that both samples "
     "together are wrong in at most 7.5% of claims that have two. Printed p values are before "
-    "Holm's correction over the parts.",
+    "Holm's correction over the parts. Nothing is corrected over the claims: of 50 without any "
+    "true difference, two or three would have a verdict. Where no seed of a contrast that expects "
+    "equality differs, both sides may be at a limit of the metric.",
     "Margins of trained contrasts and bounds of computed numbers were fixed before the run, unless "
     "a note says otherwise. All networks of a claim have the learning rate of their task, which "
     "was not tuned for them, unless a contrast is about the rate.",
@@ -86,11 +95,16 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
         for name, count in counts.items()
         if count or name in ALWAYS
     )
-    return f"{len(outcomes)} claims: {said}."
+    near = sum(one.near_margin for one in outcomes)
+    thin = "one rests" if near == 1 else f"{near} rest"
+    close = f" Of these, {thin} on a difference whose interval includes the margin." if near else ""
+    return f"{len(outcomes)} claims: {said}.{close}"
 
 
 def _standing(one: ClaimOutcome) -> str:
-    return f"{one.standing} (below the margin)" if one.falls_short else one.standing
+    if one.falls_short:
+        return f"{one.standing} (below the margin)"
+    return f"{one.standing} (interval includes the margin)" if one.near_margin else one.standing
 
 
 def short_source(source: str) -> tuple[str, str]:
@@ -147,6 +161,9 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     ]
     if one.parts:
         blocks.append(_numbers(one))
+    if networks := networks_in_words(claim):
+        blocks.append(Paragraph("Networks that are trained, by task:"))
+        blocks.append(Bullets(items=tuple(networks)))
     if one.first_sample:
         seen = "; ".join(part.seen_text() for part in one.first_sample)
         blocks.append(Paragraph(f"Second sample. The first one, which decides nothing: {seen}."))
@@ -170,7 +187,7 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
             part.contrast.title,
             expected_in_words(part.contrast),
             seen_in_words(part.finding),
-            part.finding.verdict if part.ran else "not run",
+            part.result,
         )
         for part in one.contrasts
     ]

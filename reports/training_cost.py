@@ -86,7 +86,7 @@ def differs(cost: Interval, noise: CostNoise) -> bool:
 
 
 def is_same(cost: Interval, noise: CostNoise) -> bool:
-    """Whether a cost is taken for 1; a wide interval alone does not show that."""
+    """Whether a cost is taken for 1 where variants are put in order."""
     return 1 / noise.factor <= cost.estimate <= noise.factor
 
 
@@ -100,19 +100,20 @@ def in_order(cost: Interval, noise: CostNoise) -> float:
 def cost_text(cost: Interval, noise: CostNoise) -> str:
     """A cost with its interval, or that it is about the same; a dash where it is unknown.
 
-    A cost that is neither clearly different from 1 nor near 1 has “unclear” before it.
+    It is about the same where the whole interval lies within the noise. A cost that is neither
+    that nor clearly different from 1 has “unclear” before it.
 
     >>> noise = CostNoise(1.3)
     >>> cost_text(Interval(estimate=2.2, low=1.94, high=2.5, count=3), noise)
     '2.2× (1.9–2.5)'
     >>> cost_text(Interval(estimate=0.85, low=0.84, high=0.86, count=3), noise)
     'about the same'
-    >>> cost_text(Interval(estimate=2.1, low=0.6, high=7.0, count=3), noise)
-    'unclear, 2.1× (0.6–7.0)'
+    >>> cost_text(Interval(estimate=1.08, low=0.79, high=1.47, count=3), noise)
+    'unclear, 1.08× (0.79–1.47)'
     """
     if not math.isfinite(cost.estimate):
         return NO_VALUE
-    if is_same(cost, noise):
+    if 1 / noise.factor <= cost.low and cost.high <= noise.factor:
         return ABOUT_THE_SAME
     told = "" if differs(cost, noise) else "unclear, "
     if not math.isfinite(cost.high):

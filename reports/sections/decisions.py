@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from reports.blocks import Block, Bullets, Paragraph, Section
+from reports.catalog import Catalog
 from reports.folder import RunFolder
 from reports.numbers import counted
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts
 from reports.sections.decisions_table import decisions_table, references_of
@@ -121,12 +123,18 @@ def _checks(folder: RunFolder) -> list[Block]:
 
 def decided_share(tested: Sequence[Comparison]) -> str:
     """How much of what was tested is decided; what is equivalent at an edge is not."""
-    totals = _totals(tested)
-    every = sum(found.total() for found in totals.values())
-    open_ = sum(found[AT_EDGE] + found["undecided"] for found in totals.values())
-    decided, where = every - open_, counted(len(tested), "comparison")
+    totals, known = _totals(tested), tested[0].catalog
+    parts = {
+        _reference(known, name): (
+            found.total() - found[AT_EDGE] - found["undecided"],
+            found.total(),
+        )
+        for name, found in totals.items()
+    }
+    decided, every = (sum(counts) for counts in zip(*parts.values(), strict=True))
     share = f"{decided} of {every} primary hypotheses ({decided / every:.0%})"
-    return f"The run decides {share} in {where}."
+    apart = [f"{mine} of {all_} against {name}" for name, (mine, all_) in parts.items()]
+    return f"The run decides {share} in {counted(len(tested), 'comparison')}: {join(apart)}."
 
 
 def outcomes_text(tested: Sequence[Comparison]) -> str:
@@ -148,11 +156,15 @@ def outcomes_text(tested: Sequence[Comparison]) -> str:
             f"{undecided} undecided."
         )
     for name, found in totals.items():
-        uniform = known.flag(name, "uniform_baseline")
         kinds = [*OUTCOMES, AT_EDGE] if found[AT_EDGE] else OUTCOMES
         told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in kinds)
-        parts.append(f"Against {'uniform attention' if uniform else known.label(name)}: {told_}.")
+        parts.append(f"Against {_reference(known, name)}: {told_}.")
     return " ".join(parts)
+
+
+def _reference(known: Catalog, name: str) -> str:
+    """What others are compared with, in words."""
+    return "uniform attention" if known.flag(name, "uniform_baseline") else known.label(name)
 
 
 def _totals(tested: Sequence[Comparison]) -> dict[str, Counter[str]]:

@@ -1,7 +1,7 @@
 """Slots with their heads: how fast a prompt is read and continued, and what decoding keeps."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bench.api.selector import parse
@@ -30,7 +30,9 @@ HOW_TO_READ = (
     "One attention layer with its projections, without the feed-forward network around it. Prefill "
     "reads a prompt of this many tokens at once. Decode answers one more token with everything "
     "before it in the cache. Tokens are counted over all rows of the batch. “To baseline” is the "
-    "value over that of the baseline in the same round, with a 95% t interval. Of tokens per "
+    "value over that of the baseline in the same round, with a 95% t interval over rounds. "
+    "Variants are timed in several processes, each with a baseline of its own, so that a ratio may "
+    "differ from that of two rows, and two processes by more than an interval. Of tokens per "
     "second, more than 1 is faster. State is what one row keeps for the next token, measured from "
     "live tensors. “A token adds” is the growth of the state between this length and a "
     "neighboring one: a cache of all keys grows with every token, a recurrence or a full window "
@@ -143,8 +145,15 @@ def slots_sentence(folder: RunFolder) -> str:
     best = sorted(ratios, key=lambda name: -ratios[name])[:MOST_NAMED]
     if not best:
         return told
-    named = [f"{known.label(name)} ({plain(ratios[name])}×)" for name in best]
-    return f"{told} Fastest: {join(named)}."
+    bounds = {name: lines[name][DECODE] for name in best}
+    named = [
+        f"{known.label(name)} ({plain(ratios[name])}×, interval {plain(one['ratio_low'])} to "
+        f"{plain(one['ratio_high'])})"
+        for name, one in bounds.items()
+    ]
+    noise = most_noise(lines.values(), STEP)
+    twice = f" The same code timed twice differs by up to {_percent(noise)}."
+    return f"{told} Fastest: {join(named)}.{twice if math.isfinite(noise) else ''}"
 
 
 def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) -> TableBlock:
@@ -167,8 +176,28 @@ def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) ->
         f"{device}{code}{how}{where}",
         columns=COLUMNS,
         rows=tuple(_row(folder, one, place, slots) for one in names),
-        notes=tuple(refused),
+        notes=(*_noise(variants), *refused),
     )
+
+
+def _noise(variants: Mapping[str, Mapping[str, Line]]) -> list[str]:
+    """How far apart the same code is under two names, at most; nothing where it is not known."""
+    found = [
+        f"{title} {_percent(most)}"
+        for title, metric in (("prefill", PREFILL), ("decode", DECODE))
+        if math.isfinite(most := most_noise(variants.values(), metric))
+    ]
+    return [f"A/A noise, the largest of all processes: {join(found)}."] if found else []
+
+
+def most_noise(lines: Iterable[Mapping[str, Line]], metric: str) -> float:
+    """The largest A/A noise of some variants, as a fraction; NaN where none is known."""
+    known = [float(one[metric]["aa_half_width"]) for one in lines if metric in one]
+    return max((noise for noise in known if math.isfinite(noise)), default=math.nan)
+
+
+def _percent(noise: float) -> str:
+    return f"{100 * noise:.2g}%"
 
 
 def _median(line: Line | None) -> float:

@@ -25,6 +25,7 @@ def line(variant, length, metric, median, ratio=1.0, **more):
         "ratio": ratio,
         "ratio_low": ratio,
         "ratio_high": ratio,
+        "aa_half_width": 0.1,
         **more,
     }
 
@@ -102,8 +103,8 @@ def test_a_refused_cell_stands_below_the_table_of_its_place_alone():
         return SimpleNamespace(cell=cell, record=record, lost=())
 
     first, second = slots_section(folder(FOUND, [outcome(1024)])).blocks[1:]
-    assert first.notes == ()
-    assert second.notes == ("slow: refused, reading would take about 9 s.",)
+    assert len(first.notes) == 1
+    assert second.notes[1:] == ("slow: refused, reading would take about 9 s.",)
 
 
 def test_attention_beneath_its_heads_and_red_certificates_have_no_line():
@@ -136,7 +137,10 @@ def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_i
     assert told.startswith(
         "With 1,024 keys in the cache of one layer (1 row, float32 on cpu), 1 of 1 variant decodes"
     )
-    assert told.endswith("faster than cache beyond the A/A noise. Fastest: window (2.00×).")
+    assert told.endswith(
+        "faster than cache beyond the A/A noise. Fastest: window (2.00×, interval 2.00 to 2.00). "
+        "The same code timed twice differs by up to 10%."
+    )
     assert (
         slots_sentence(folder([line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]))
         == ""
@@ -160,6 +164,20 @@ def test_who_is_faster_follows_the_verdicts_and_not_the_intervals():
     nothing = folder(found)
     nothing.catalog.ranks = False
     assert slots_sentence(nothing) == ""
+
+
+def test_a_table_tells_the_largest_noise_of_its_processes():
+    found = [
+        *lines("cache", {8: 1.0}),
+        *({**one, "aa_half_width": 0.45} for one in lines("window", {8: 1.0})),
+        *({**one, "aa_half_width": float("nan")} for one in lines("other", {8: 1.0})),
+    ]
+    (table,) = slots_section(folder(found)).blocks[1:]
+    assert table.notes[0].startswith("A/A noise, the largest of all processes: ")
+    assert "decode 45%" in table.notes[0]
+    unknown = [{**one, "aa_half_width": float("nan")} for one in lines("cache", {8: 1.0})]
+    (silent,) = slots_section(folder(unknown)).blocks[1:]
+    assert not any("A/A noise" in note for note in silent.notes)
 
 
 def test_codes_and_protocols_have_tables_of_their_own():

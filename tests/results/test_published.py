@@ -45,6 +45,7 @@ def test_packs_are_small():
         "flagship",
         "modern",
         "multi30k",
+        "quantity_end",
         "quick",
         "serving",
         "serving_gpu",
