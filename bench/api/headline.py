@@ -78,8 +78,8 @@ class Headline:
     def choosing_value(self, scores: Sequence[Scored], trained_to: float) -> float | None:
         """The mean of the mean within training and the mean beyond it; None where one is missing.
 
-        Beyond training alone, a score at its floor would choose weights by noise, and what stands
-        at the floor would be tested before it has learned what training shows.
+        Beyond training alone, a score near its least value would choose weights by noise, and what
+        stands there would be tested before it has learned what training shows.
 
         >>> accuracy = Metric(
         ...     name="accuracy", title="", unit="", low=0.0, high=1.0, better="higher"
