@@ -114,9 +114,9 @@ FLAGSHIP_FINDINGS = (
     "string before its first error, `mma_h` {transduction/mma_h}, `location_aware` "
     "{transduction/location_aware} and `ssnt` {transduction/ssnt}. `raffel_monotonic` writes "
     "{transduction/raffel_monotonic}, `scaled_dot` {transduction/scaled_dot} and uniform attention "
-    "{transduction/uniform}. Weights and rates were chosen by the score on these lengths alone, which "
-    "is noise where it is near 0: the tested `scaled_dot` writes 0.93 of a string of 8 symbols, in "
-    "`quick` 0.98 ([limits](docs/limits.md#learning-rates)).",
+    "{transduction/uniform}. Weights and rates were chosen by the score on these lengths alone, "
+    "which is noise where it is near 0, so that the tested `scaled_dot` has learned less of the "
+    "lengths of training than it could ([limits](docs/limits.md#learning-rates)).",
 )
 MODERN_FINDINGS = (
     "- **A delta rule follows swaps far beyond the lengths of training if its state matrix may "
