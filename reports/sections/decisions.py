@@ -134,7 +134,8 @@ def decided_share(tested: Sequence[Comparison]) -> str:
     decided, every = (sum(counts) for counts in zip(*parts.values(), strict=True))
     share = f"{decided} of {every} primary hypotheses ({decided / every:.0%})"
     apart = [f"{mine} of {all_} against {name}" for name, (mine, all_) in parts.items()]
-    return f"The run decides {share} in {counted(len(tested), 'comparison')}: {join(apart)}."
+    by_reference = f": {join(apart)}" if len(apart) > 1 else ""
+    return f"The run decides {share} in {counted(len(tested), 'comparison')}{by_reference}."
 
 
 def outcomes_text(tested: Sequence[Comparison]) -> str:

@@ -69,7 +69,10 @@ def test_the_table_counts_how_primary_hypotheses_ended(tmp_path: Path) -> None:
     # without a margin in its catalog, a run can show no equivalence
     assert [rows["sorting"][head].text for head in shown] == ["3", "1 undecided", "2 better"]
     text = render(folder.path).markdown.read_text(encoding="utf-8")
-    assert "The run decides 5 of 6 primary hypotheses (83%) in 2 comparisons." in text
+    assert (
+        "The run decides 5 of 6 primary hypotheses (83%) in 2 comparisons: 1 of 2 against bahdanau "
+        "and 4 of 4 against uniform attention."
+    ) in text
     assert "Against bahdanau: 1 better, 0 worse, 0 equivalent, 1 undecided." in text
     assert "Against uniform attention: 4 better, 0 worse, 0 equivalent, 0 undecided." in text
 

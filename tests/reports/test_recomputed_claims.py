@@ -153,7 +153,7 @@ def test_every_verdict_is_that_of_other_code(rows):
 
 
 def test_the_published_page_says_these_verdicts(rows):
-    line = r"^\| (C\d\d) \| .* \| ([\w ]+?)(?: \(below the margin\))? \| .*\|$"
+    line = r"^\| (C\d\d) \| .* \| ([\w ]+?)(?: \([\w ]+ the margin\))? \| .*\|$"
     said = dict(re.findall(line, PAGE.read_text(), re.MULTILINE))
     claims = {key: registry.find(CLAIMS, key).target for key in KEYS}
     verdicts = {key: "undecided" if word in OPEN else word for key, word in said.items()}
