@@ -67,7 +67,8 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
             "Sentences of the source documents, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
             "paired seeds from 200 on, which no other published run uses, and hold for networks "
-            "and tasks of this size alone. Where a first sample left a claim open, or a contrast "
+            "and tasks of this size alone. What is measured is one reading of a sentence, and a "
+            "verdict is about that. Where a first sample left a claim open, or a contrast "
             "was written after it, a second sample decides alone: fresh seeds from 300 on."
         ),
         headline=headline(outcomes),

