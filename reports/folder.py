@@ -206,8 +206,8 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     torn, damage = "", ""
     if ledger.torn_tails:
         torn = (
-            f"{ledger.torn_tails} unfinished last lines of killed writers were left out; "
-            "their cells run again."
+            f"{counted(ledger.torn_tails, 'unfinished last line')} of killed writers "
+            f"{'was' if ledger.torn_tails == 1 else 'were'} left out; their cells run again."
         )
     if ledger.corrupt_lines:
         damage = (

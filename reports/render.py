@@ -12,7 +12,7 @@ from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
 from reports.longer_inputs import longer_inputs_section
-from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
+from reports.markdown import DETAILS, FIGURES, PROGRAM, SHORT, details, twin
 from reports.numbers import counted, scaled
 from reports.profiles import profiles_section
 from reports.quality_cost import quality_cost
@@ -139,7 +139,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )
     return Document(
-        title=f"Attention bench: {clean(folder.name)}",
+        title=f"{PROGRAM}: {clean(folder.name)}",
         lead=_lead(folder),
         headline=_headline(folder),
         notes=folder.catalog.notes,

@@ -38,9 +38,25 @@ def load_package(name: str) -> None:
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, f"{name}."):
         if not module.name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(module.name)
+            _imported(module.name)
     read_choices()
     _LOADED.add(name)
+
+
+def _imported(name: str) -> None:
+    """Import a module of ours.
+
+    Raises:
+        BenchError: It does not import, as while somebody writes it; the message says where.
+    """
+    try:
+        importlib.import_module(name)
+    except BenchError:
+        raise
+    except Exception as error:
+        path = Path(*name.split(".")).with_suffix(".py")
+        why = f"{type(error).__name__}: {message_of(error)}{_place(error, path)}"
+        raise BenchError(f"{path} does not import: {why}; mend the file.") from error
 
 
 def load_plugin(path: Path | str) -> None:
@@ -85,7 +101,8 @@ def load_plugin(path: Path | str) -> None:
 def _place(error: BaseException, path: Path) -> str:
     """File and line that the error left last of those of a plug-in; nothing if it never ran."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    mine = [one for one in frames if Path(one.filename).parts[-len(path.parts) :] == path.parts]
+    lines = [frame.lineno for frame in mine]
     return f" ({path.name}:{lines[-1]})" if lines else ""
 
 

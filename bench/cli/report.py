@@ -75,20 +75,24 @@ def report(
     """
     from bench.api.selector import parse_list
     from reports.export import export_tables
+    from reports.folder import read_folder
     from reports.pictures import write_figures
-    from reports.render import render
+    from reports.render import write_report
     from results.pack import open_run, write_pack
     from results.part import Part
     from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
-    _refuse(folder, out, whole=not alone)
+    _refuse(folder, out, whole=not alone, merged=bool(merge))
     for one in merge:
         refuse_what_is_no_run(one)
     if pack is not None:
         refuse_no_name_of_a_pack(pack)
     folder, merged = _merged(folder, out, merge) if merge else (folder, [])
-    written = render(folder, publish=publish, out=out, tasks=alone)
+    shown = read_folder(folder, alone)
+    for warning in filter(None, (shown.torn, shown.damage)):
+        click.echo(warning, err=True)
+    written = write_report(shown, publish=publish, out=out)
     lines = [*merged, f"report: {written.html}", f"Markdown: {written.markdown}"]
     if export:
         tables = export_tables(folder, (out or folder) / "tables", publish=publish, tasks=alone)
@@ -99,6 +103,23 @@ def report(
         whole = open_run(folder)
         lines.append(f"pack: {write_pack(Part(whole, alone) if alone else whole, pack)}")
     return "\n".join(lines)
+
+
+def _refuse_occupied(folder: Path, out: Path) -> None:
+    """Refuse a folder that holds something else than an earlier report."""
+    from bench.api.errors import InvalidConfig
+    from reports.markdown import holds_a_report
+
+    if not out.is_dir() or out.resolve() == folder.resolve():
+        return
+    if (out / "ledger").is_dir():
+        raise InvalidConfig(
+            f"report: {out} is another run, with a report of its own; give --out a new folder."
+        )
+    if any(out.iterdir()) and not holds_a_report(out):
+        raise InvalidConfig(
+            f"report: {out} holds something else than a report; give --out a new or empty folder."
+        )
 
 
 def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[Path, list[str]]:
@@ -118,13 +139,14 @@ def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[P
     return out, [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
 
 
-def _refuse(folder: Path, out: Path | None, *, whole: bool) -> None:
-    """Refuse what would overwrite the report of a run.
+def _refuse(folder: Path, out: Path | None, *, whole: bool, merged: bool) -> None:
+    """Refuse what would overwrite the report of another run, or a file of somebody else.
 
     Args:
         folder: The run.
         out: Where to write.
         whole: Whether every task is reported.
+        merged: Whether several runs become one, in a run folder of its own.
     """
     from bench.api.errors import InvalidConfig
     from results.run_path import refuse_what_is_no_run
@@ -134,5 +156,7 @@ def _refuse(folder: Path, out: Path | None, *, whole: bool) -> None:
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out."
         )
+    if out is not None and not merged:
+        _refuse_occupied(folder, out)
     if folder.is_file() and out is None:
         raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")

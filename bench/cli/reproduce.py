@@ -88,6 +88,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     load_registry(options.plugin)
     need_real_packages()
     from bench.cli.execution import execute
+    from bench.cli.sentences import INTERRUPTED
     from results.reproduced import reproduced
     from results.store import Store
 
@@ -102,6 +103,8 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
         return [_told(found, len(labels), others)]
 
     ended = execute(asked, cell_plan(asked), shown=compared)
+    if ended == INTERRUPTED:
+        return ended
     why = _why_not(found, len(labels), tolerance)
     if why:
         click.echo(why, err=True)

@@ -83,8 +83,10 @@ def _compared(
     controls: Sequence[AskedVariant],
     asked: set[str],
     variants: dict[str, AskedVariant],
-) -> Iterator[PlannedCell]:
+) -> list[PlannedCell]:
+    """What a task compares; where variants were named, only networks that hold one of them."""
     own = [(Entry(variant=one.text), one) for one in controls]
+    found = []
     for entry, one in (*own, *_proposed(request, task)):
         canonical = one.spec.canonical.show()
         if request.every_variant or canonical in asked:
@@ -92,7 +94,14 @@ def _compared(
             place = DefaultTask(
                 task=entry.task or task.show(), backbone=entry.backbone, slot=entry.slot
             )
-            yield quality_cell(request, one.spec, place)
+            found.append(quality_cell(request, one.spec, place))
+    wanted = {spec.canonical.show() for _, spec in named_contenders(request)}
+    places = {_place(one) for one in found if one.cell.variant in wanted}
+    return [one for one in found if _place(one) in places or not wanted]
+
+
+def _place(planned: PlannedCell) -> tuple[str, str, str]:
+    return planned.cell.task, planned.cell.backbone, planned.cell.slot
 
 
 def _proposed(request: Request, task: Selector) -> list[tuple[Entry, AskedVariant]]:

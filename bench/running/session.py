@@ -99,7 +99,7 @@ class Session:
         cache = CertificateCache(self._code)
         place = "" if on is None else f"{on} {device_name(on.device)}"
         found, jobs = {}, []
-        for variant, name in names.items():
+        for variant in names:
             stored = cache.read(variant, impl, place)
             if stored is not None:
                 found[variant] = stored
@@ -108,7 +108,7 @@ class Session:
             jobs.append(
                 Job(
                     kind="certificate",
-                    label=f"certificate {name}{where}",
+                    label=f"certificate {variant}{where}",
                     variant=variant,
                     impl=impl,
                     seconds=3.0,

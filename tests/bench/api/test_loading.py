@@ -138,3 +138,35 @@ def test_what_a_plug_in_prints_goes_to_standard_error(tmp_path, capfd):
     assert out == ""
     assert "spoken" in err
     assert "written" in err
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """`package(text)` -> name of a package with one module of that text."""
+
+    def write(text):
+        folder = tmp_path / "half_written"
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+        (folder / "my_score.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        return folder.name
+
+    yield write
+    for name in [name for name in sys.modules if name.startswith("half_written")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = 1\ndef f(\n", "SyntaxError"),
+        ("from bench.api.scores import Score\n", "ModuleNotFoundError"),
+        ("\n\nassert False, 'unknown capability'\n", "unknown capability (my_score.py:3)"),
+    ],
+)
+def test_a_module_that_does_not_import_is_told_in_a_sentence(package, text, words):
+    with pytest.raises(BenchError, match=r"half_written/my_score.py does not import: ") as told:
+        load_package(package(text))
+    assert words in str(told.value)
+    assert str(told.value).endswith("; mend the file.")

@@ -100,3 +100,31 @@ def test_a_published_pack_is_offered_where_there_is_no_folder_of_its_name(call):
         "wrote, or the pack results/published/erasure.parquet.\n"
     )
     assert "or the pack" not in call("report", "no_such_run")[2]
+
+
+def test_a_folder_that_holds_something_else_is_not_overwritten(call, finished, tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    notes = mine / "report.md"
+    notes.write_text("my notes\n")
+    code, _, said = call("report", finished, "--out", mine)
+    assert code == 2
+    assert "holds something else than a report" in said
+    assert [*mine.iterdir()] == [notes]
+    assert notes.read_text() == "my notes\n"
+
+
+def test_the_report_of_another_run_is_not_overwritten(call, finished, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(finished, other)
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    code, _, said = call("report", finished, "--out", other)
+    assert code == 2
+    assert "is another run" in said
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+
+
+def test_an_earlier_report_is_replaced(call, finished, tmp_path):
+    for _ in range(2):
+        code, said, _ = call("report", finished, "--out", tmp_path / "again")
+        assert code == 0, said

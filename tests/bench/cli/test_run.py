@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.api.cell import parse_label
+from bench.cli import execution
 from bench.running.presets import PRESETS
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
@@ -317,3 +318,12 @@ def test_a_run_of_which_nothing_is_left_says_what_to_do(call, tmp_path):
     assert "no task of preset families compares it" in said
     assert "--variants kerple --tasks offset --preset families" in said
     assert not folder.exists()
+
+
+def test_an_interrupted_reproduction_says_nothing_of_a_result(
+    call, finished, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(execution, "execute", lambda *_, **__: 130)
+    code, out, said = call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
+    assert code == 130
+    assert "not reproduced" not in out + said

@@ -240,6 +240,16 @@ def test_only_tasks_that_compare_a_named_variant_are_trained(families):
     assert any("kerple" in p.cell.variant for p in again.quality)
 
 
+def test_a_network_without_a_named_variant_is_left_out():
+    made = plan(Request(preset="families", variants="nadaraya_watson", minutes=1e6))
+    named = resolve("nadaraya_watson").canonical.show()
+    places = {(p.cell.task, p.cell.backbone, p.cell.slot): set() for p in made.quality}
+    for p in made.quality:
+        places[p.cell.task, p.cell.backbone, p.cell.slot].add(p.cell.variant)
+    assert places
+    assert all(named in variants and len(variants) > 1 for variants in places.values())
+
+
 def test_controls_alone_are_trained_on_every_task(families):
     made = plan(Request(preset="families", variants="uniform", minutes=1e6))
     assert {p.cell.task.partition("[")[0] for p in made.quality} == {
