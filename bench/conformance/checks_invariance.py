@@ -11,6 +11,7 @@ from bench.conformance.compare import (
     LOOPS,
     expect,
     expect_near,
+    expect_same,
     expect_same_tree,
     first_in_parts,
 )
@@ -35,8 +36,8 @@ def batch_invariance(subject: Placed) -> None:
     for mode in modes(subject):
         whole = answer(subject, question, mode)
         again = answer(subject, question, mode)
-        same = torch.equal(whole.output, again.output)
-        expect(same, f"{mode}: asking twice from a fresh state gives two answers")
+        sentence = "asking twice from a fresh state gives two answers"
+        expect_same(whole.output, again.output, mode, sentence)
         _interleaved(subject, question, mode)
         if mode.read not in DRAWN:  # noise is addressed by the row
             turned = answer(subject, question.rows(order), mode)
@@ -56,8 +57,8 @@ def _interleaved(subject: Placed, question: Question, mode: ReadMode) -> None:
         for path in paths:
             path.step(count)
     for path, output in zip(paths, wanted, strict=True):
-        same = torch.equal(path.joined().output, output)
-        expect(same, f"{mode}: two sequences answered in turns disturb each other")
+        sentence = "two sequences answered in turns disturb each other"
+        expect_same(path.joined().output, output, mode, sentence)
 
 
 def _reordered(subject: Placed, question: Question, mode: ReadMode, order: torch.Tensor) -> None:

@@ -16,7 +16,7 @@ from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.conformance.below import Handed, draw_below
 from bench.conformance.certificate import CheckFailed
-from bench.conformance.compare import expect, leaves_of
+from bench.conformance.compare import expect, expect_same, leaves_of
 from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
 from bench.conformance.question import LENGTHS, Question, ReadMode, ask, every_mode, extras, modes
 from bench.conformance.walkthrough import Walkthrough, answer
@@ -125,7 +125,7 @@ def determinism(subject: Placed) -> None:
         two = answer(subject, question, mode, seed=1).output
         untouched = torch.equal(torch.get_rng_state(), before)
         expect(untouched, f"{mode}: draws from torch's global generator")
-        expect(torch.equal(one, two), f"{mode}: two equal calls differ")
+        expect_same(one, two, mode, "two equal calls differ")
     weights = subject.weights
     trained, *others = (
         answer(subject, question, ReadMode("train", weights), seed=seed).output for seed in SEEDS

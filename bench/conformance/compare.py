@@ -36,6 +36,11 @@ def expect(holds: bool | Tensor, sentence: str) -> None:
         raise CheckFailed(sentence)
 
 
+def expect_same(found: Tensor, wanted: Tensor, where: object, sentence: str) -> None:
+    """Fail unless two tensors are the same to the last bit; NaN, which equals nothing, is named."""
+    expect(torch.equal(found, wanted), f"{where}: {_nan(found) or sentence}")
+
+
 Locate = Callable[[Tensor, float], str]
 """From the differences, number by number, and what is allowed: words on where they are."""
 
@@ -50,7 +55,14 @@ def expect_near(
     off = gap(found, wanted)
     if off > tolerance:
         where = f", {at(_apart(found, wanted), tolerance)}" if at else ""
-        raise CheckFailed(f"{sentence}: off by {off:.2g}, allowed {tolerance:.0e}{where}")
+        told = _nan(found) or f"off by {off:.2g}, allowed {tolerance:.0e}"
+        raise CheckFailed(f"{sentence}: {told}{where}")
+
+
+def _nan(found: Tensor) -> str:
+    """How many numbers are NaN; empty where none is."""
+    lost = int(found.isnan().sum())
+    return f"NaN in {lost} of {found.numel()} numbers" if lost else ""
 
 
 def first_in_parts(split: Sequence[int]) -> Locate:

@@ -9,7 +9,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.normalizer import Normalized, Normalizer
 from bench.conformance import as_text, certify
 from bench.conformance.certificate import CheckFailed
-from bench.conformance.compare import expect_near, first_in_parts, greatest_of
+from bench.conformance.compare import expect_near, expect_same, first_in_parts, greatest_of
 from variants.normalizers.masked_softmax import masked_softmax
 
 HERE = "tests/bench/conformance/test_crash.py"
@@ -88,3 +88,14 @@ def test_the_place_is_that_of_the_wrong_number(wrong):
         expect_near(found[1], wanted[1], 1e-9, "they differ", greatest_of((0, 1, 5, 9)))
     with pytest.raises(CheckFailed, match="first at query 3"):
         expect_near(wanted, found, 1e-9, "they differ", first_in_parts([4]))
+
+
+def test_what_is_no_number_is_named_and_is_not_called_a_difference():
+    found = torch.tensor([0.5, float("nan"), 1.0])
+    with pytest.raises(CheckFailed, match=r"^hard: NaN in 1 of 3 numbers$"):
+        expect_same(found, found.clone(), "hard", "two equal calls differ")
+    with pytest.raises(CheckFailed, match=r"^they differ: NaN in 1 of 3 numbers$"):
+        expect_near(found, torch.zeros(3), 1e-9, "they differ")
+    with pytest.raises(CheckFailed, match=r"^hard: two equal calls differ$"):
+        expect_same(torch.zeros(3), torch.ones(3), "hard", "two equal calls differ")
+    expect_same(torch.ones(3), torch.ones(3), "hard", "two equal calls differ")
