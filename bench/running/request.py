@@ -192,12 +192,18 @@ class Request:
     @property
     def every_variant(self) -> bool:
         """Whether `all` is among the variants."""
-        return any(one.name == EVERY for one in self.variant_selectors)
+        return any(one.name.lower() == EVERY for one in self.variant_selectors)
 
     @cached_property
     def task_selectors(self) -> tuple[Selector, ...]:
         """Tasks that were asked for; none where each variant has its own."""
-        return tuple(parse_list(self.tasks)) if self.tasks else ()
+        found = tuple(parse_list(self.tasks)) if self.tasks else ()
+        if any(one.name.lower() == EVERY for one in found):
+            raise InvalidConfig(
+                "--tasks has no name for every task; leave it out for the default task of each "
+                "variant, or name --preset families for every task's comparison."
+            )
+        return found
 
     @cached_property
     def backbone_selector(self) -> Selector | None:
@@ -239,7 +245,7 @@ def asked_variants(selectors: Iterable[Selector]) -> list[AskedVariant]:
     """Resolve what a variants option names; `all` is everything with a default task."""
     found: dict[str, Selector] = {}
     for selector in selectors:
-        if selector.name == EVERY:
+        if selector.name.lower() == EVERY:
             without_options(selector)
             found.update((name, Selector(name)) for name in registry.listed_variants())
         else:

@@ -471,3 +471,9 @@ def test_a_longer_protocol_costs_more_and_dearer_variants_too():
         n: plan(replace(SMALL, variants=n, speed=False)).quality[0] for n in ("dot", "tu_coverage")
     }
     assert costs["tu_coverage"].seconds >= costs["dot"].seconds
+
+
+def test_every_variant_may_be_written_in_capitals_and_no_task_is_called_all():
+    assert plan(Request(variants="ALL", preset="smoke")).cells
+    with pytest.raises(InvalidConfig, match="--tasks has no name for every task; leave it out"):
+        plan(Request(tasks="all"))
