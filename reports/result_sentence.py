@@ -12,6 +12,8 @@ from reports.training_cost import in_order
 
 MOST_NAMED = 3
 """Needs that the sentence names."""
+FEW_SEEDS = 5
+"""From as many seeds on the sentence does not count them."""
 
 
 def headline(folder: RunFolder) -> str:
@@ -57,7 +59,8 @@ def _named(need: Need) -> str:
     scores = f"{comparison.short_score(need.variant)} against {comparison.short_score(base)}"
     lacks = need.baseline_lacks_positions
     without = f" of {catalog.label(base)} without positions" if lacks else ""
-    return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without})"
+    few = f", {comparison.most_seeds} seeds" if comparison.most_seeds < FEW_SEEDS else ""
+    return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without}{few})"
 
 
 def _nothing_yet(found: Sequence[Need]) -> str:

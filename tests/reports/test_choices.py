@@ -58,7 +58,7 @@ def test_a_significantly_better_variant_is_chosen_with_its_evidence_and_cost(tmp
     }
     assert headline(folder) == (
         "Significantly better than bahdanau: shaw_rpr on copying (token accuracy 0.9013 ± 0.0038 "
-        "against 0.5013 ± 0.0038)."
+        "against 0.5013 ± 0.0038, 3 seeds)."
     )
 
 
@@ -140,7 +140,7 @@ def test_a_better_mean_that_costs_more_is_named_with_that_reason(tmp_path: Path)
 def test_it_is_said_where_the_baseline_has_no_positions(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": DECIDED}, positions=(NEW,))
     assert rows(folder)[0]["Compared with"].marks == ("no positions",)
-    assert "of bahdanau without positions)" in headline(folder)
+    assert "of bahdanau without positions, 3 seeds)" in headline(folder)
     both = written(tmp_path / "both", {"copying": DECIDED}, positions=(NEW, BASE))
     assert rows(both)[0]["Compared with"].marks == ()
 

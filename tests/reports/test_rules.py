@@ -317,7 +317,7 @@ def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:
         ledger.write('{"broken": 1}\n{"torn')
     written = render(folder)
     assert "1 line of the ledger cannot be read" in written.markdown.read_text()
-    assert "1 unfinished last lines" in markdown_of(written)
+    assert "1 unfinished last line of killed writers was left out" in markdown_of(written)
 
 
 def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
