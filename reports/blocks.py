@@ -11,6 +11,8 @@ from typing import Any, Literal
 NO_VALUE = "\N{EM DASH}"
 """An empty field; not a hyphen, which looks like a minus."""
 
+PROGRAM = "Attention bench"
+"""What titles begin with."""
 KNOWN_LIMITS = "Known limits of this run"
 """Head of `Document.notes`."""
 

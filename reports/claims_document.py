@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reports.blocks import (
+    PROGRAM,
     Block,
     Bullets,
     CodeBlock,
@@ -62,7 +63,7 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
         for source, group in groupby(by_source, key=lambda one: one.claim.source)
     ]
     return Document(
-        title="Attention bench: claims",
+        title=f"{PROGRAM}: claims",
         lead=(
             "Sentences of the source documents, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
@@ -97,8 +98,8 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
         if count or name in ALWAYS
     )
     near = sum(one.near_margin for one in outcomes)
-    thin = "one rests" if near == 1 else f"{near} rest"
-    close = f" Of these, {thin} on a difference whose interval includes the margin." if near else ""
+    rest = f"{counted(near, 'verdict')} {'rests' if near == 1 else 'rest'}"
+    close = f" {rest} on a difference whose interval includes the margin." if near else ""
     return f"{len(outcomes)} claims: {said}.{close}"
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from reports.blocks import (
     KNOWN_LIMITS,
@@ -28,8 +27,6 @@ _SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
 FIGURES = "figures"
 SHORT, DETAILS = "report.md", "details.md"
-PROGRAM = "Attention bench"
-"""What titles begin with."""
 MOST_LINES = 200
 """Of the short file."""
 MOST_COMMANDS = 12
@@ -37,15 +34,6 @@ SUMMARY_ROWS = 40
 """Of a table in the short file."""
 MOST_ROWS = 300
 """Of a folded table; GitHub does not render files of a megabyte."""
-
-
-def holds_a_report(folder: Path) -> bool:
-    """Whether a folder has an earlier report, which may be replaced."""
-    try:
-        text = (folder / SHORT).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return text.startswith(f"# {PROGRAM}: ")
 
 
 def twin(document: Document) -> str:

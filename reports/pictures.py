@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from reports.blocks import Document, Section
+from reports.blocks import PROGRAM, Document, Section
 from reports.example_figures import example_figures
 from reports.folder import RunFolder, read_folder
 from reports.html import page
@@ -56,7 +56,7 @@ def step_pages(folder: RunFolder) -> dict[str, Document]:
             key="steps", title="Step through the weights", blocks=step_blocks(1, title, examples)
         )
         pages[f"steps-{slug(title)}"] = Document(
-            title=f"Attention bench: {title}",
+            title=f"{PROGRAM}: {title}",
             lead=HOW_TO_STEP,
             facts=(),
             commands=folder.commands,

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reports.blocks import Document, Figure, Section, clean
+from reports.blocks import PROGRAM, Document, Figure, Section, clean
 from reports.choices import choices_table
 from reports.curves import learning_section, legend_of, length_section
 from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
 from reports.longer_inputs import longer_inputs_section
-from reports.markdown import DETAILS, FIGURES, PROGRAM, SHORT, details, twin
+from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted, scaled
 from reports.profiles import profiles_section
 from reports.quality_cost import quality_cost

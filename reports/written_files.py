@@ -9,6 +9,8 @@ from pathlib import Path
 from bench.api.errors import InvalidConfig
 from bench.api.plain_text import storable
 from bench.api.whole_file import written_whole
+from reports.blocks import PROGRAM
+from reports.markdown import SHORT
 
 
 def own_folder(path: Path) -> Path:
@@ -23,6 +25,15 @@ def own_folder(path: Path) -> Path:
         )
     path.mkdir(parents=True, exist_ok=True)
     return path
+
+
+def holds_a_report(folder: Path) -> bool:
+    """Whether a folder has an earlier report, which may be replaced."""
+    try:
+        text = (folder / SHORT).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.startswith(f"# {PROGRAM}: ")
 
 
 def write_file(path: Path, text: str) -> Path:

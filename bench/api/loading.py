@@ -53,10 +53,9 @@ def _imported(name: str) -> None:
         importlib.import_module(name)
     except BenchError:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever a half-written file raises is a sentence, as of a plug-in
         path = Path(*name.split(".")).with_suffix(".py")
-        why = f"{type(error).__name__}: {message_of(error)}{_place(error, path)}"
-        raise BenchError(f"{path} does not import: {why}; mend the file.") from error
+        raise BenchError(f"{path} does not import: {_why(error, path)}; mend the file.") from error
 
 
 def load_plugin(path: Path | str) -> None:
@@ -86,7 +85,7 @@ def load_plugin(path: Path | str) -> None:
         raise
     except BaseException as error:  # a file that asks to exit must not end the program in silence
         del sys.modules[name]
-        why = f"{type(error).__name__}: {message_of(error)}{_place(error, path)}"
+        why = _why(error, path)
         raise BenchError(f"plug-in {path} failed to import: {why}; mend the file.") from error
     if touched:
         del sys.modules[name]
@@ -98,12 +97,12 @@ def load_plugin(path: Path | str) -> None:
     read_choices()
 
 
-def _place(error: BaseException, path: Path) -> str:
-    """File and line that the error left last of those of a plug-in; nothing if it never ran."""
+def _why(error: BaseException, path: Path) -> str:
+    """What a file raised, and the line of it that the error left last, if the file ever ran."""
     frames = traceback.extract_tb(error.__traceback__)
     mine = [one for one in frames if Path(one.filename).parts[-len(path.parts) :] == path.parts]
-    lines = [frame.lineno for frame in mine]
-    return f" ({path.name}:{lines[-1]})" if lines else ""
+    place = f" ({path.name}:{mine[-1].lineno})" if mine else ""
+    return f"{type(error).__name__}: {message_of(error)}{place}"
 
 
 def _executed(path: Path, module: ModuleType) -> list[str]:

@@ -108,7 +108,7 @@ def report(
 def _refuse_occupied(folder: Path, out: Path) -> None:
     """Refuse a folder that holds something else than an earlier report."""
     from bench.api.errors import InvalidConfig
-    from reports.markdown import holds_a_report
+    from reports.written_files import holds_a_report
 
     if not out.is_dir() or out.resolve() == folder.resolve():
         return

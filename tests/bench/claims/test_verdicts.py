@@ -292,7 +292,7 @@ def test_a_mean_that_alone_passes_the_margin_is_told(
     _, markdown = write_claims([found], tmp_path / "page")
     text = markdown.read_text()
     assert (f"| {standing}, the interval includes the margin |" in text) == near
-    assert ("one rests on a difference whose interval includes the margin" in text) == near
+    assert ("1 verdict rests on a difference whose interval includes the margin" in text) == near
 
 
 def test_the_networks_of_a_claim_are_told_with_what_is_not_usual(store, tmp_path):
