@@ -78,10 +78,13 @@ def fetch(name: str) -> str:
 
     Raises:
         UnknownName: No data set of this name can be fetched.
+        DataUnavailable: The data directory that the environment names is not there.
     """
+    from bench.api.data_folder import DATA_VARIABLE, data_folder
     from tasks.data import hub, hub_copies, hub_sets
 
     hub_sets.find_data_set(name)
+    directory = data_folder()
     need_real_packages()
     folder = hub.fetch(name)
     copy = hub_copies.read_copy(name)
@@ -91,5 +94,10 @@ def fetch(name: str) -> str:
         told += (
             "\nWarning: no commit of this data set is pinned here, so another machine may fetch "
             "other data; compare the revisions that reports print."
+        )
+    if directory is not None and (directory / name).is_dir():
+        told += (
+            f"\nWarning: runs read {directory / name} and not this copy, because {DATA_VARIABLE} "
+            "is set; unset it to use what was fetched."
         )
     return told

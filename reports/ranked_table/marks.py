@@ -15,6 +15,10 @@ MARKS = {
     "decoder differs": "the variant has its own decoder or encoder, as in its paper",
     "search differs": "the variant has its own search for outputs",
     "other backbone": "its network is not that of the baseline",
+    "other network size": (
+        "its network is that of the baseline with other options, such as the widths that "
+        "`run --match` chose"
+    ),
     "other protocol": "its training is not that of the baseline",
     "fewer seeds": "2 of 3 seeds: the mean is of those that have a score",
     "not above": (
@@ -107,15 +111,25 @@ def _of_the_variant(comparison: Comparison, variant: str, certificates: Certific
         "not certified": unknown,
         "decoder differs": catalog.flag(variant, "decoder_differs"),
         "search differs": catalog.flag(variant, "search_differs"),
-        **{
-            f"other {column}": base in comparison.variants
-            and comparison.cells.setting(variant, column) != comparison.cells.setting(base, column)
-            for column in ("backbone", "protocol")
-        },
     }
-    if flags["decoder differs"] or flags["search differs"]:
-        flags["other backbone"] = False
-    return [text for text, holds in flags.items() if holds]
+    return [
+        *(text for text, holds in flags.items() if holds),
+        *(_of_its_training(comparison, variant) if base in comparison.variants else ()),
+    ]
+
+
+def _of_its_training(comparison: Comparison, variant: str) -> Iterator[str]:
+    """How network and training differ from those of the baseline, beyond its own decoding."""
+    catalog, cells = comparison.catalog, comparison.cells
+    network, expected = (cells.setting(name, "backbone") for name in (variant, catalog.baseline))
+    decodes_alike = not (
+        catalog.flag(variant, "decoder_differs") or catalog.flag(variant, "search_differs")
+    )
+    if network != expected and decodes_alike:
+        same_kind = network.partition("[")[0] == expected.partition("[")[0]
+        yield "other network size" if same_kind else "other backbone"
+    if cells.setting(variant, "protocol") != cells.setting(catalog.baseline, "protocol"):
+        yield "other protocol"
 
 
 def _of_its_seeds(comparison: Comparison, variant: str) -> Iterator[tuple[str, str]]:

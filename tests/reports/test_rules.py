@@ -281,6 +281,14 @@ def test_another_backbone_in_one_comparison_is_marked(tmp_path: Path) -> None:
     assert table.loc["scaled_dot", "marks"] == "other backbone"
 
 
+def test_a_network_of_another_width_is_not_called_another_backbone(tmp_path: Path) -> None:
+    records = [scored(BASE, seed, 0.5) for seed in range(2)]
+    records += [scored("scaled_dot", seed, 0.6, backbone="seq2seq[hidden=30]") for seed in range(2)]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    table = lines_of(folder).set_index("variant")
+    assert table.loc["scaled_dot", "marks"] == "other network size"
+
+
 def test_parameters_are_printed_beside_the_score(markdown: str) -> None:
     assert "260 k (+24 %)" in markdown
 

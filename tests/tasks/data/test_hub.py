@@ -129,6 +129,15 @@ def test_an_unknown_name_is_answered_with_a_known_one():
         hub.fetch("multi30")
 
 
+def test_a_copy_that_no_run_would_read_is_told(monkeypatch, tmp_path):
+    fetch_tiny()
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path))
+    assert f"runs read {tmp_path / 'tiny'} and not this copy" in fetch("tiny")
+    (tmp_path / "tiny").rmdir()
+    assert "runs read" not in fetch("tiny")
+
+
 def test_fetching_what_is_not_pinned_warns_and_says_which_commit_came(monkeypatch):
     fetch_tiny()
     told = fetch("tiny")
