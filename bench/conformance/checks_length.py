@@ -24,8 +24,9 @@ LENGTH = 150
 """Keys, and queries where they are the same sequence: two chunks of 64 and a rest."""
 SPLITS = ((64, 1, 85), (37, 113))
 """Uneven calls, one of which ends where a chunk does."""
-PLACES = (0, 1, 2, 23, 62, 63, 64, 65, 127, 128, 148, 149)
-"""Queries that are compared with the loops, where none depends on earlier ones."""
+PLACES = (0, 23, 63, 64, 127, 128, 149)
+"""Queries that are compared with the loops, where none depends on earlier ones: the first and the
+last, both sides of each border between chunks, and one within a chunk."""
 WALKED, STEPS = 68, 6
 """Keys, one chunk and a rest, and queries of another sequence, where each query depends on the one
 before and the loops have to walk along all of them."""
