@@ -47,6 +47,7 @@ def _result(folder: RunFolder, found: Sequence[Need]) -> str:
         else f"No variant is significantly better than {base or 'the others'}.",
         _tied(clear, other=bool(decided)),
         _nothing_yet(open_),
+        _nothing_known_of_learning(folder),
     ]
     return " ".join(part for part in told if part)
 
@@ -75,6 +76,13 @@ def _nothing_yet(found: Sequence[Need]) -> str:
     if rest := [uncapitalized(need.title) for need in found if need not in below]:
         parts.append(f"Nothing is decided for {join(rest, MOST_NAMED)}.")
     return " ".join(parts)
+
+
+def _nothing_known_of_learning(folder: RunFolder) -> str:
+    """Say so where no comparison tells whether attention does more than average."""
+    if any(comparison.uniform_baseline is not None for comparison in folder.comparisons):
+        return ""
+    return "Uniform attention was not run, so nothing says whether the attention learned anything."
 
 
 def _tied(found: Sequence[Need], *, other: bool = False) -> str:

@@ -247,9 +247,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:
+    checks = "certificates and " if options.verify else ""
     click.echo(
         f"{len(made.quality)} training cells and {len(made.speed)} speed cells into "
-        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes; "
-        f"{len(made.left_out)} left out.",
+        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes beside "
+        f"{checks}the report; {len(made.left_out)} left out.",
         err=True,
     )

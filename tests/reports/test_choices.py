@@ -89,6 +89,15 @@ def test_where_nothing_is_above_uniform_attention_none_is_named(tmp_path: Path):
     assert told.endswith("No variant is significantly above uniform attention for use of copying.")
 
 
+def test_without_uniform_attention_the_sentence_says_what_the_run_does_not_tell(tmp_path: Path):
+    alone = {name: score for name, score in TIED.items() if name != UNIFORM}
+    assert headline(written(tmp_path / "run", {"sorting": alone})).endswith(
+        "Uniform attention was not run, so nothing says whether the attention learned anything."
+    )
+    both = {"sorting": alone, "copying": TIED}
+    assert "was not run" not in headline(written(tmp_path / "both", both))
+
+
 def test_a_test_on_which_something_is_above_uniform_attention_goes_before_others(tmp_path: Path):
     tasks = {"copying": NOTHING, "sorting": TIED, "recall": NOTHING}
     folder = written(tmp_path / "run", tasks, family="the one use")
