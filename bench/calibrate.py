@@ -34,6 +34,7 @@ RULE = (
 
 FIXED = "The size is that of the preset, for the comparison is about it."
 BEGINNING = "A trial ends after {} updates, before a whole training does."
+UNFINISHED = "The time was up before a choice was made, so nothing is chosen yet."
 RATES_RULE = (
     f"each competitor has that of {len(RATES)} learning rates whose one trial has the best value "
     "on validation"
@@ -123,6 +124,11 @@ class Calibration:
                 return self._choice(setting, rates, seen)
         seen.append("No setting keeps the rule, so the sizes of the preset stay.")
         return self._choice(None, {}, seen)
+
+    def unfinished(self) -> Choice:
+        """No choice, but every trial so far, so that `--keep` can go on from them elsewhere."""
+        rule = RATES_RULE if self.trials.rates_alone else RULE
+        return self._choice(None, {}, [UNFINISHED], rule)
 
     def _wrong_with(self, setting: Setting) -> str:
         """Why a setting does not keep the rule; empty where it does.

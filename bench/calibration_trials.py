@@ -165,9 +165,10 @@ class Trials:
         if not self.clock() > self.until:
             self.session.train([*cells.values()])
             stored = self._stored()
-        if not all(planned.cell.id in stored for planned in cells.values()):
+        ids = {key: planned.cell.id for key, planned in cells.items()}
+        self.values.update({key: stored[id_] for key, id_ in ids.items() if id_ in stored})
+        if not all(id_ in stored for id_ in ids.values()):
             raise OutOfTime
-        self.values.update({key: stored[planned.cell.id] for key, planned in cells.items()})
 
     def _stored(self) -> dict[str, float | None]:
         """Validation value of every finished cell: what chose its weights, or else what ranks."""

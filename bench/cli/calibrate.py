@@ -11,6 +11,8 @@ from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bench.api.calibration import Choice
     from bench.api.selector import Selector
     from bench.cli.run_options import RunOptions
@@ -69,14 +71,14 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
     from bench.api.calibration import keep_choice
-    from bench.calibration_trials import OutOfTime
 
-    try:
-        choice = _choose(task, options, keep=keep)
-    except OutOfTime:
+    choice, finished = _choose(task, options, keep=keep)
+    if not finished:
+        path = keep_trials(task, options.sizes, choice)
         click.echo(
             f"the time is up before a choice was made; trials are kept in {options.folder}, and "
-            "the same command goes on.",
+            "the same command goes on."
+            + (f" They stand in {path}, too, from which --keep goes on." if path else ""),
             err=True,
         )
         return 1
@@ -89,16 +91,24 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     return 0
 
 
-def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "Choice":
-    """Train what is missing, and choose.
+def keep_trials(task: "Selector", preset: str, unfinished: "Choice") -> "Path | None":
+    """Store trials that led to no choice yet, unless an earlier choice would be lost by it."""
+    from bench.api.calibration import keep_choice, stored_choices
 
-    Raises:
-        OutOfTime: Before a choice was made.
-    """
+    held = [
+        one for one in stored_choices(task.name) if (one.task, one.preset) == (task.show(), preset)
+    ]
+    if not unfinished.trials or any(one.chosen is not None for one in held):
+        return None
+    return keep_choice(task.name, unfinished)
+
+
+def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Choice, bool]":
+    """Train what is missing, and choose; False beside trials that lead to no choice yet."""
     from bench.api.calibration import stored_choices
     from bench.api.foreign_prints import prints_to_standard_error
     from bench.calibrate import Calibration
-    from bench.calibration_trials import Trials
+    from bench.calibration_trials import OutOfTime, Trials
     from bench.cli.execution import make_session, open_store
 
     preset = options.sizes
@@ -111,6 +121,10 @@ def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "Choice":
             stored = stored_choices(task.name) if keep else ()
             mine = (one for one in stored if (one.task, one.preset) == (task.show(), preset))
             trials = Trials(task, preset, session, until, kept=next(mine, None))
-            return Calibration(trials).choose()
+            calibration = Calibration(trials)
+            try:
+                return calibration.choose(), True
+            except OutOfTime:
+                return calibration.unfinished(), False
     finally:
         store.close()

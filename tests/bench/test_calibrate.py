@@ -15,9 +15,10 @@ from bench.api.errors import InvalidConfig
 from bench.api.options import canonical
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
-from bench.api.selector import parse
+from bench.api.selector import Selector, parse
 from bench.calibrate import Calibration
 from bench.calibration_trials import JUDGED, RATES, TRIED, OutOfTime, Trials
+from bench.cli.calibrate import keep_trials
 from bench.running.job import JobResult, Outcome
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
@@ -84,6 +85,7 @@ def calibrated(tmp_path, monkeypatch):
             made = Calibration(Trials(NEEDLE, "quick", session, until, clock, kept=kept))
             return made.choose(), executor.cells
         except OutOfTime:
+            run.unfinished = made.unfinished()
             return None, executor.cells
         finally:
             store.close()
@@ -328,11 +330,23 @@ def test_the_least_value_is_the_best_one_of_a_metric_that_should_be_low(fixed, m
     assert {*choice.rates.values()} == {min(RATES)}
 
 
-def test_without_the_time_for_every_rate_nothing_is_stored_and_the_trials_stay(fixed):
+def test_without_the_time_for_every_rate_nothing_is_chosen_and_the_trials_stay(fixed):
     ticks = iter(range(10**6))
     stopped, first = fixed(good, until=2, clock=lambda: next(ticks))
     assert stopped is None
     choice, second = fixed(good)
+    assert len(choice.rates) == 5
+    assert not {cell.id for cell in first} & {cell.id for cell in second}
+
+
+def test_another_checkout_goes_on_from_trials_that_led_to_no_choice_yet(fixed):
+    ticks = iter(range(10**6))
+    _, first = fixed(good, until=2, clock=lambda: next(ticks))
+    unfinished = fixed.unfinished
+    assert (unfinished.chosen, unfinished.rates) == (None, {})
+    assert unfinished.why == calibrate.UNFINISHED
+    assert len(unfinished.trials) == len(first) > 0
+    choice, second = fixed(good, folder="elsewhere", kept=unfinished)
     assert len(choice.rates) == 5
     assert not {cell.id for cell in first} & {cell.id for cell in second}
 
@@ -367,6 +381,19 @@ def test_a_choice_is_read_back_as_it_was_kept(folder):
     assert path == again
     assert stored.stored_choices("needle") == (CHOSEN,)
     assert len(json.loads(path.read_text())["choices"]) == 1, "a new one takes the old one's place"
+
+
+def test_trials_without_a_choice_are_kept_unless_a_choice_would_be_lost(folder):
+    task = Selector("needle")
+    unfinished = replace(CHOSEN, chosen=None, rates={}, trials=({"seed": TRIED},))
+    assert keep_trials(task, "quick", replace(unfinished, trials=())) is None
+    path = keep_trials(task, "quick", unfinished)
+    assert stored.stored_choices("needle") == (unfinished,)
+    assert keep_trials(task, "quick", unfinished) == path, "more of them take their place"
+    stored.keep_choice("needle", CHOSEN)
+    assert keep_trials(task, "quick", unfinished) is None
+    assert stored.stored_choices("needle") == (CHOSEN,)
+    assert keep_trials(task, "modern", replace(unfinished, preset="modern")) == path
 
 
 def test_a_damaged_file_says_what_to_do(folder):
