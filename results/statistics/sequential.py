@@ -3,7 +3,8 @@
 Each look spends a share of the error rate (Lan & DeMets, 1983, Biometrika 70(3)), and the shares of
 all looks are at most 1, however many there are. So the p value of a pair after some looks is the
 least of `p of the look / its share`: a weighted Bonferroni correction, which holds whenever a run
-stops and for whatever reason (ADR 24).
+stops and for whatever reason (ADR 24). Looks that point another way than the last one are left out:
+a claim of the opposite direction would be theirs, and fewer looks claim less.
 """
 
 import math
@@ -76,7 +77,8 @@ class SequentialTable:
         else:  # before the first look there is an estimate, and no evidence
             share = self._looks.share(1)
             shown = self._whole.difference(left, right, 1 - (1 - level) * share)
-        p = _over_looks((share, one.p) for share, one in looked)
+        agreeing = [one for one in looked if one[1].estimate * shown.estimate > 0] or looked[-1:]
+        p = _over_looks((share, one.p) for share, one in agreeing)
         together = {**vars(shown), "p": p, "share": share, "looked": tuple(looked)}
         return SequentialDifference(**together)
 

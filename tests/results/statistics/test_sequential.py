@@ -1,4 +1,4 @@
-"""Several looks at the same comparison: what is decided stays decided, at the error rate of one."""
+"""Several looks at the same comparison, at the error rate of one: what is decided stays so."""
 
 import math
 from itertools import pairwise
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from results.looks import Looks
-from results.statistics import ModeratedTable, SequentialTable, decide, rank
+from results.statistics import Hypothesis, ModeratedTable, SequentialTable, decide, rank
 
 SLOW = pytest.mark.slow
 LOOKS = Looks(first=3)
@@ -108,6 +108,25 @@ def test_what_is_decided_stays_decided_however_many_seeds_follow(draw):
         name for pair, one in found[0].items() if not one.decided for name in pair
     }
     assert all(seeds[name] == 3 for name in settled)
+
+
+def test_an_early_better_never_becomes_a_significant_worse():
+    scores = {
+        "base": dict(enumerate([0.900, 0.901, 0.899, 0.900, 0.9005])),
+        "new": dict(enumerate([0.951, 0.950, 0.949, 0.30, 0.35])),
+        "other": dict(enumerate([0.500, 0.499, 0.501, 0.500, 0.5005])),
+    }
+    early = {name: {seed: by_seed[seed] for seed in range(3)} for name, by_seed in scores.items()}
+    outcomes = [
+        decide(one, "higher", baseline="base", table=SequentialTable(one, one, LOOKS))
+        for one in (early, scores)
+    ]
+    pair = Hypothesis("new", "base")
+    assert [found[pair].outcome for found in outcomes] == ["better", "undecided"]
+    difference = SequentialTable(scores, scores, LOOKS).difference("new", "base")
+    assert difference.estimate < 0
+    assert difference.p > 0.05
+    assert len(difference.looked) == 2, "equivalence is asked at both looks"
 
 
 def test_a_ranking_by_looks_has_the_decisions_and_separates_fewer_pairs(values):
