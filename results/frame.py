@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from results.json_values import Json, JsonObject, as_object, as_text
-from results.ledger import newest_by_id
+from results.ledger import newest_of_runs
 from results.row import Record
 from results.speed import SETTING, growth_exponents, speed_summary
 from results.statistics import t_interval
@@ -92,12 +92,12 @@ class StoredRun(Protocol):
 def rows_of(sources: Sequence[StoredRun]) -> pd.DataFrame:
     """One line per row of all runs, with the columns of `COLUMNS`.
 
-    The newest attempt of a cell wins over all runs. A cell that did not end `ok` has one line
+    The newest record of a cell wins over all runs. A cell that did not end `ok` has one line
     with metric "" and value NaN, after the rows it produced before (a diverged learning curve).
     A cell that ended `ok` without some of its metrics has one line for each, with its own status.
     """
     names = _short_names(sources)
-    records = newest_by_id(record for source in sources for record in source.records())
+    records = newest_of_runs(record for source in sources for record in source.records())
     machines = {name: facts for one in sources for name, facts in one.environments().items()}
     lines = [line for record in records.values() for line in _lines(record, names, machines)]
     kinds = {name: NUMBERS.get(name, "str") for name in COLUMNS}

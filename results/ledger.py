@@ -7,9 +7,10 @@ import re
 import socket
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.api.errors import BenchError
 from bench.api.plain_text import message_of, shortened
@@ -36,23 +37,38 @@ class Ledger:
     """`file:line: reason` of each complete line that cannot be read; these cells run again."""
 
     def newest(self) -> dict[str, Record]:
-        """Pick the record that counts for each cell id."""
-        return newest_by_id(self.records)
+        """Of each cell: the highest attempt, then the latest finish, then the last line."""
+        return _greatest(self.records, age)
 
 
-def newest_by_id(records: Iterable[Record]) -> dict[str, Record]:
-    """Keep the newest record of each cell id: highest attempt, then latest finish, then last."""
-    best: dict[str, Record] = {}
-    for record in records:
-        held = best.get(record.id)
-        if held is None or age(record) >= age(held):
-            best[record.id] = record
-    return best
+def newest_of_runs(records: Iterable[Record]) -> dict[str, Record]:
+    """Of each cell the record that counts, where several runs have one.
+
+    Each run counts its own attempts, so the latest finish wins; outdated values count only where
+    there are no others.
+    """
+    return _greatest(records, age_among_runs)
 
 
 def age(record: Record) -> tuple[int, str]:
     """Sort key by which a later record of one cell wins; ISO 8601 UTC times sort as text."""
     return record.attempt, record.finished
+
+
+def age_among_runs(record: Record) -> tuple[bool, str, int]:
+    """The same sort key among records of several runs."""
+    return record.status != "other_code", record.finished, record.attempt
+
+
+def _greatest(
+    records: Iterable[Record], key: Callable[[Record], tuple[Any, ...]]
+) -> dict[str, Record]:
+    best: dict[str, Record] = {}
+    for record in records:
+        held = best.get(record.id)
+        if held is None or key(record) >= key(held):
+            best[record.id] = record
+    return best
 
 
 class LedgerWriter:

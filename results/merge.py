@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from results.certificate import certificate_entries, with_checks
 from results.json_values import Json, as_list, as_object, as_text, read_value
-from results.ledger import Ledger, age
+from results.ledger import Ledger, age_among_runs
 from results.pack import Pack, open_run
 from results.reproduced import ValueKey, values_on_test
 from results.store import ENVIRONMENTS, Store
@@ -89,12 +89,18 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store) -> int:
         if id_ not in known:
             target.write_json(f"{ENVIRONMENTS}/{id_}.json", facts)
     held = target.ledger().newest()
-    fresh = [r for r in ledger.newest().values() if r.id not in held or age(r) > age(held[r.id])]
+    fresh = [
+        record
+        for record in ledger.newest().values()
+        if record.id not in held or age_among_runs(record) > age_among_runs(held[record.id])
+    ]
     for record in fresh:
         artifact = source.read_artifact(record.id)
         if artifact is not None:
             target.write_artifact(record.id, artifact)
-        target.append(record)
+        # attempts are counted run by run, and the highest of a folder is what counts there
+        attempt = max(record.attempt, held[record.id].attempt + 1) if record.id in held else 0
+        target.append(replace(record, attempt=attempt) if attempt else record)
     return len(fresh)
 
 

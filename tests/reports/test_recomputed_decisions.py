@@ -103,7 +103,10 @@ class Again:
 
 
 class AgainAtLooks:
-    """The same where seeds were added look by look (ADR 24): the least of p over its share."""
+    """The same where seeds were added look by look (ADR 24): the least of p over its share.
+
+    For a difference, looks count that point the same way as the last one.
+    """
 
     def __init__(self, scores: pd.DataFrame, comparison: Comparison) -> None:
         looks = comparison.catalog.looks
@@ -129,12 +132,12 @@ class AgainAtLooks:
         return found
 
     def p_values(self, one: str, other: str, margin: float | None) -> tuple[float, float]:
-        each = [
-            [p / share for p in table.p_values(one, other, margin)]
-            for table, share in self.looks_at(one, other)
-        ]
+        looked = self.looks_at(one, other)
+        each = [[p / share for p in table.p_values(one, other, margin)] for table, share in looked]
+        ways = [np.sign((t.scores.loc[one] - t.scores.loc[other]).mean()) for t, _ in looked]
         different, equal = np.array(each).T if each else ([1.0], [1.0])
-        return min(1.0, *different), min(1.0, *equal)
+        same = [p for p, way in zip(different, ways, strict=False) if way == ways[-1]]
+        return min([1.0, *same]), min(1.0, *equal)
 
     def ahead(self, one: str, other: str) -> float:
         """The difference at the last look."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from results.environment import collect
+from results.frame import rows_of
 from results.merge import merge
 from results.pack import write_pack
 from results.run_path import NotARunFolder
@@ -27,6 +28,24 @@ def test_merging_takes_the_newest_record_of_each_cell_and_its_artifact(tmp_path)
     assert together.read_artifact(record(3).id) == {"samples": []}
     assert together.environments() == second.environments()
     assert (done.added, done.skipped) == (4, 0)
+
+
+JANUARY, JUNE = "2026-01-02T00:00:00Z", "2026-06-01T00:00:00Z"
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("status", ["failed", "other_code"])
+def test_attempts_of_one_folder_do_not_beat_a_newer_result_of_another(tmp_path, order, status):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.append(record(1, finished=JANUARY))
+    first.append(record(1, attempt=2, status=status, detail="old.", finished=JANUARY))
+    second.append(record(1, finished=JUNE))
+    merge(tmp_path / "all", [tmp_path / name for name in order])
+    assert Store(tmp_path / "all").finished() == {record(1).id: "ok"}
+    rows = rows_of([Store(tmp_path / name) for name in order])
+    assert set(rows["status"]) == {"ok"}
+    again = merge(tmp_path / "all", [tmp_path / name for name in order])
+    assert again.added == 0
 
 
 def test_merging_again_changes_nothing(tmp_path):
