@@ -34,7 +34,7 @@ BUSY_S = 20.0
 
 
 class OutOfTime(Exception):
-    """The time is up before everything was tried."""
+    """The time is up before everything was tried, or a trial was ended for taking too long."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Trials:
 
     kept: Choice | None = None
     """An earlier choice whose trials count, so that only what is missing is trained."""
+    too_long: bool = False
+    """Whether a trial was ended for taking too long, though time was left."""
 
     def __post_init__(self) -> None:
         """Find who competes, and what is known of them."""
@@ -168,6 +170,7 @@ class Trials:
         ids = {key: planned.cell.id for key, planned in cells.items()}
         self.values.update({key: stored[id_] for key, id_ in ids.items() if id_ in stored})
         if not all(id_ in stored for id_ in ids.values()):
+            self.too_long = self.clock() <= self.until
             raise OutOfTime
 
     def _stored(self) -> dict[str, float | None]:

@@ -78,6 +78,11 @@ class ContrastOutcome:
         return f"{verdict}, no seed differs" if verdict == "equivalent" and self.same else verdict
 
     @property
+    def holds(self) -> bool:
+        """Whether it is as the claim expects."""
+        return self.finding.verdict in ("supported", "equivalent")
+
+    @property
     def same(self) -> bool:
         """Whether no seed has a difference."""
         left, right = self.seen.left, self.seen.right
@@ -215,7 +220,7 @@ class ClaimOutcome:
         """What a claim that holds rests on: its first part, and the count of others. Else empty."""
         if self.verdict not in ("supported", "equivalent"):
             return ""
-        first, *others = [part for part in self.parts if part.ran and not part.failed]
+        first, *others = [part for part in self.parts if part.holds]
         more = "part holds" if len(others) == 1 else "parts hold"
         rest = f"; {len(others)} more {more}" if others else ""
         return f"{first.seen_text()}{rest}."

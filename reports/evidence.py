@@ -7,9 +7,9 @@ from statistics import fmean
 from bench.api.headline import learned_in_the_end
 from reports.blocks import clean
 from reports.catalog import uncapitalized
-from reports.needs import LEVEL, Need, tied_with_best
+from reports.needs import Need, tied_with_best
 from reports.numbers import counted, p_text, plain
-from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.comparison import LEVEL, Comparison
 from reports.ranked_table.steps_to_threshold import STEPS, resolution
 from reports.training_cost import differs, relative_cost
 

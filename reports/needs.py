@@ -8,15 +8,13 @@ from functools import cached_property
 
 from reports.folder import RunFolder
 from reports.positions import has_positions
-from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.comparison import LEVEL, Comparison
 from reports.ranked_table.headline import separating
 from reports.training_cost import CostNoise, in_order, noise_of, relative_cost
 from results.statistics import Interval
 
 DIAGNOSTICS = "diagnostics"
 """Family of the tasks that ask about one ability each, and stand for no use."""
-LEVEL = 0.05
-"""A p below it is called significant."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,8 @@ def _sharing(found: Sequence[Comparison], baseline: str) -> tuple[list[str], lis
 
 def _curve(tasks: Sequence[Comparison], variant: str) -> Curve:
     scores = [
-        [np.asarray(normalized(one, variant)) for one in group] for group in of_each_use(tasks)
+        [np.fromiter(normalized(one, variant).values(), float) for one in group]
+        for group in of_each_use(tasks)
     ]
     rng = np.random.default_rng(zlib.crc32(variant.encode()))
     drawn = [

@@ -27,7 +27,7 @@ class Reproduced:
     difference: float
     """The greatest difference, in the unit of that metric."""
     other_machine: bool
-    """Whether the two ran on different processors or versions of torch, where last bits differ."""
+    """Whether processors, or GPUs, or versions of torch were different, where last bits differ."""
 
     @property
     def same(self) -> bool:
@@ -43,12 +43,10 @@ def reproduced(before: Store | Pack, after: Store | Pack) -> list[Reproduced]:
         after: What was trained again.
     """
     old, new = before.ledger().newest(), after.ledger().newest()
-    was, now = (_machines(one.environments()) for one in (before, after))
+    was, now = before.environments(), after.environments()
     return sorted(
         (
-            _compared(
-                old[id_], new[id_], was.get(old[id_].environment) != now.get(new[id_].environment)
-            )
+            _compared(old[id_], new[id_], _machine(old[id_], was) != _machine(new[id_], now))
             for id_ in old.keys() & new.keys()
             if old[id_].cell["kind"] == "quality" and old[id_].status == new[id_].status == "ok"
         ),
@@ -65,12 +63,13 @@ def values_on_test(record: Record) -> dict[ValueKey, float]:
     }
 
 
-def _machines(environments: Mapping[str, JsonObject]) -> dict[str, tuple[str, str]]:
-    """Processor and version of torch of each environment."""
-    return {
-        id_: (as_text(facts.get("cpu")), as_text(as_object(facts.get("packages")).get("torch")))
-        for id_, facts in environments.items()
-    }
+def _machine(record: Record, environments: Mapping[str, JsonObject]) -> tuple[str, str] | None:
+    """What trained a cell, processor or GPU, and the version of torch; None where it is unknown."""
+    facts = environments.get(record.environment)
+    if facts is None:
+        return None
+    chip = "gpu" if str(record.cell["device"]).startswith("cuda") else "cpu"
+    return as_text(facts.get(chip)), as_text(as_object(facts.get("packages")).get("torch"))
 
 
 def _compared(old: Record, new: Record, other_machine: bool) -> Reproduced:

@@ -75,8 +75,8 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
         held = all(bound.holds for bound in bounds)
         parts.append("undecided" if not known else "supported" if held else "contradicted")
     # half of a second sample decides nothing: its size was fixed before it ran
-    most = max((one.finding.difference.count for one in second), default=0)
-    unfinished = most < claim.again
+    fewest = min((one.finding.difference.count for one in second), default=0)
+    unfinished = fewest < claim.again
     # what is missing here leaves the claim open, whatever its other parts say
     open_ = bool(claim.missing) or unfinished
     return ClaimOutcome(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from bench.api.selector import Selector
     from bench.cli.run_options import RunOptions
 
+TIME_IS_UP = "the time is up before a choice was made"
+TOO_LONG = "a trial was ended for taking many times as long as expected, so no choice was made"
+
 
 @click.command("calibrate")
 @click.argument("task")
@@ -72,12 +75,11 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     need_real_packages()
     from bench.api.calibration import keep_choice
 
-    choice, finished = _choose(task, options, keep=keep)
-    if not finished:
+    choice, why = _choose(task, options, keep=keep)
+    if why:
         path = keep_trials(task, options.sizes, choice)
         click.echo(
-            f"the time is up before a choice was made; trials are kept in {options.folder}, and "
-            "the same command goes on."
+            f"{why}; trials are kept in {options.folder}, and the same command goes on."
             + (f" They stand in {path}, too, from which --keep goes on." if path else ""),
             err=True,
         )
@@ -103,8 +105,8 @@ def keep_trials(task: "Selector", preset: str, unfinished: "Choice") -> "Path | 
     return keep_choice(task.name, unfinished)
 
 
-def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Choice, bool]":
-    """Train what is missing, and choose; False beside trials that lead to no choice yet."""
+def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Choice, str]":
+    """Train what is missing, and choose; beside trials without a choice, why there is none yet."""
     from bench.api.calibration import stored_choices
     from bench.api.foreign_prints import prints_to_standard_error
     from bench.calibrate import Calibration
@@ -123,8 +125,8 @@ def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Ch
             trials = Trials(task, preset, session, until, kept=next(mine, None))
             calibration = Calibration(trials)
             try:
-                return calibration.choose(), True
+                return calibration.choose(), ""
             except OutOfTime:
-                return calibration.unfinished(), False
+                return calibration.unfinished(), TOO_LONG if trials.too_long else TIME_IS_UP
     finally:
         store.close()

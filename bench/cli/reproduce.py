@@ -144,6 +144,13 @@ def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[list[str], in
     return drawn, len(trained) - len(known)
 
 
+def _scores(one: "Reproduced") -> str:
+    """How the scores of a cell differ."""
+    lost = f"{one.lost} are stored by one run alone" if one.lost else ""
+    differs = f"{one.metric} differs by {one.difference:.3g}" if one.metric else ""
+    return ", ".join(filter(None, (differs, lost))) or "same"
+
+
 def _told(found: "list[Reproduced]", asked: int, others: int) -> str:
     """A line for each cell, and a sentence about all of them.
 
@@ -156,7 +163,7 @@ def _told(found: "list[Reproduced]", asked: int, others: int) -> str:
 
     lines = [
         (
-            "same" if one.same else f"{one.metric} differs by {one.difference:.3g}",
+            _scores(one),
             one.values,
             "other" if one.other_machine else "same",
             one.label,
@@ -168,7 +175,7 @@ def _told(found: "list[Reproduced]", asked: int, others: int) -> str:
     told = f"{same} of {asked} cells have the same test scores to the last bit"
     if same < len(found):
         worst = max(one.difference for one in found)
-        told += f"; the greatest difference of the others is {worst:.3g}"
+        told += f"; the greatest difference of the others is {worst:.3g}" if worst else ""
     if len(found) < asked:
         told += f"; {asked - len(found)} could not be trained again"
     if others:

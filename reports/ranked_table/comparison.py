@@ -26,6 +26,8 @@ from results.statistics import (
     t_interval,
 )
 
+LEVEL = 0.05
+"""A p below it is called significant."""
 BESIDE_SCORES = ("slot", "dtype", "device", "impl")
 """Columns in which timings must agree with the scores that they stand beside."""
 

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.comparison import LEVEL, Comparison
 from reports.ranked_table.saturation import is_solved
 from reports.ranked_table.stored_values import BySeed
 
 SIZES = ("length", "source_length", "difficulty", "digits", "facts")
 """Axes whose larger values are harder."""
-LEVEL = 0.05
-"""A p below it is called significant."""
 
 
 def harder_test(comparison: Comparison) -> Comparison | None:

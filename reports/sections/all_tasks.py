@@ -12,7 +12,7 @@ import numpy as np
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
 from reports.needs import beats, decides
-from reports.normalized_scores import normalized, on_a_scale
+from reports.normalized_scores import as_many_of_each, on_a_scale, runs_of_a_use
 from reports.numbers import counted, plain, probability, with_interval
 from reports.quality_cost import improvement, of_each_use, shared_with, use_of
 from reports.ranked_table.comparison import Comparison
@@ -196,7 +196,7 @@ def _middle(
     seed = zlib.crc32(variant.encode())
     mine, base = (
         interquartile_mean(
-            [_of_one_use(group, name) for group in of_each_use(scaled)],
+            as_many_of_each([runs_of_a_use(group, name) for group in of_each_use(scaled)]),
             np.random.default_rng(seed),
         )
         for name in (variant, baseline)
@@ -208,13 +208,6 @@ def _middle(
         TableCell(text=plain(base.estimate), sort=base.estimate),
         TableCell(text=f"{len(scaled)} of {counted(uses, 'use')}", sort=len(scaled)),
     )
-
-
-def _of_one_use(found: Sequence[Comparison], variant: str) -> list[float]:
-    """Normalized scores of a variant, seed by seed the mean over the comparisons of a use."""
-    by_task = [normalized(one, variant) for one in found]
-    # tasks to which seeds were added have more of them; the first ones are shared
-    return [fmean(scores) for scores in zip(*by_task, strict=False)]
 
 
 def _ahead(comparison: Comparison, variant: str, other: str) -> bool:

@@ -21,8 +21,9 @@ from results.row import Unmeasured
 HOW_TO_READ = (
     "Every round times the variant, the baseline, and the baseline once more as an A/A control. "
     "Ratios are to the baseline of the same round, with 95% t intervals. FAST and SLOW mean that "
-    "the whole interval lies outside both 1% and twice the A/A noise. SAME means that it lies "
-    "within 2%. Everything else is AMBIGUOUS. The exponent k is that of cost = c · lengthᵏ, fitted "
+    "the whole interval lies outside both 1% and twice the A/A noise. SAME means that a test of "
+    "equivalence at 5% shows the ratio to lie within 2%, and that the A/A noise is no more. "
+    "Everything else is AMBIGUOUS. The exponent k is that of cost = c · lengthᵏ, fitted "
     "to the medians. Attention is timed beneath its heads, and with them where a shape says "
     "place=slot. So variants that differ elsewhere (decoder, output, "
     "loss) run the same code and share their times."

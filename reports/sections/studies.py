@@ -29,19 +29,24 @@ from reports.numbers import plain, probability
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
 
+EACH_LINE = (
+    "Each line changes one axis of the base and nothing else. Differences are to the base on the "
+    "same seeds, with 95% t intervals."
+)
+PLANNED_TESTS = "The tests are the primary ones against the baseline."
+OTHER_TESTS = (
+    "Where the base is the baseline, the tests are the primary ones. Others are paired t tests "
+    "with Holm's correction over the lines."
+)
+
 
 def ablation_section(folder: RunFolder) -> Section | None:
     """Tables of changed axes; None if the run has no ablation."""
     table = ablation_table(folder.comparisons)
     if table.empty:
         return None
-    blocks: list[Block] = [
-        Paragraph(
-            "Each line changes one axis of the base and nothing else. Differences are to the base "
-            "on the same seeds, with 95% t intervals. The p values have Holm's correction over the "
-            "lines."
-        )
-    ]
+    tests = PLANNED_TESTS if table["planned"].all() else OTHER_TESTS
+    blocks: list[Block] = [Paragraph(f"{EACH_LINE} {tests}")]
     for at, (_, group) in enumerate(table.groupby(["comparison", "base"], sort=True), start=1):
         blocks.append(_ablation(folder, f"ablation-{at}", group))
     return Section(key="ablation", title="Ablations", blocks=tuple(blocks))

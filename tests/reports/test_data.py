@@ -7,6 +7,7 @@ from pathlib import Path
 from synthetic import BASE, VARIANTS, quality_cell, quality_rows, record
 from synthetic_run import markdown_of, write_json, write_run
 
+from bench.api.task import FEWER as FEWER_OF_TASKS
 from reports.folder import read_folder
 from reports.render import render
 from reports.sections.data_sources import FEWER, short_data
@@ -30,6 +31,10 @@ def run_with_notes(folder: Path, data: dict[str, str]) -> str:
         notes = {"data": data[str(one.cell["variant"])], "bleu": SIGNATURE}
         write_json(folder / "artifacts" / f"{one.id}.json", {"notes": notes})
     return markdown_of(render(folder))
+
+
+def test_the_note_on_short_data_has_one_name() -> None:
+    assert FEWER == FEWER_OF_TASKS
 
 
 def test_a_report_names_data_and_signatures(tmp_path: Path) -> None:

@@ -50,6 +50,19 @@ def test_a_value_that_one_of_them_lacks_is_no_agreement(compared):
     assert (found.values, found.lost, found.same) == (1, 1, False)
 
 
+@pytest.mark.parametrize(("device", "other"), [("cuda", True), ("cpu", False)])
+def test_cells_of_a_gpu_were_on_another_machine_where_the_gpu_was_another(tmp_path, device, other):
+    stores = []
+    for name in ("H100", "A100"):
+        store = Store.create(tmp_path / name)
+        here = store.write_environment(replace(collect(threads=1), gpu=name))
+        made = record(1, rows=rows(0.9), environment=here)
+        store.append(replace(made, cell={**made.cell, "device": device}))
+        stores.append(store)
+    (found,) = reproduced(*stores)
+    assert found.other_machine == other
+
+
 def test_cells_without_values_and_cells_of_one_run_alone_are_not_compared(tmp_path):
     first, second = (Store.create(tmp_path / name) for name in "ab")
     first.append(record(1))

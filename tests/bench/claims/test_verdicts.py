@@ -110,6 +110,16 @@ def test_half_of_a_second_sample_decides_nothing(store):
     )
 
 
+def test_a_second_sample_is_whole_when_every_contrast_is(store):
+    other = Side(variant="additive", task="recall", metric="token_accuracy")
+    against = replace(CONTRAST, title="dot minus additive", right=(other,))
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90], first=SECOND_SEED)
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52], first=SECOND_SEED)
+    put(store, other, [0.51, 0.54, 0.50], first=SECOND_SEED)
+    found = outcome(store, claim(CONTRAST, against, again=6))
+    assert (found.verdict, found.standing) == ("undecided", "in part run")
+
+
 def test_a_second_sample_decides_at_half_the_level(store):
     gaps = [0.03, 0.1, -0.01, 0.09, 0.01, 0.08]  # p = 0.04
     for first in (FIRST_SEED, SECOND_SEED):
@@ -352,6 +362,10 @@ def test_a_supported_claim_says_what_it_rests_on(store):
     *_, table = claims_document([found]).sections[1].blocks
     ((key, *_, why),) = table.rows
     assert why.text == found.grounds()
+    open_first = replace(CONTRAST, title="dot minus itself", right=(DOT,))
+    either = outcome(store, claim(open_first, CONTRAST, needed="any"))
+    assert (either.verdict, either.contrasts[0].finding.verdict) == ("supported", "undecided")
+    assert either.grounds().startswith(f"{CONTRAST.title}: +0.393 (")
     places = {getattr(block, "key", "") for block in claims_document([found]).sections[2].blocks}
     assert key.href[1:] in places
 
