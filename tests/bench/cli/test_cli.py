@@ -12,6 +12,8 @@ import pytest
 
 from bench.cli import main as command_line
 from bench.running.presets import PRESETS
+from bench.timing.asked_shapes import LETTERS
+from bench.timing.shape import AttendShape
 from tests.bench.cli.command_lines import SMOKE
 
 ROOT = Path(__file__).parents[3]
@@ -272,3 +274,10 @@ def test_the_command_line_in_a_process_of_its_own(bench, tmp_path):
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("no command named 'rum'; did you mean 'run'?")
     assert len(wrong.stderr.splitlines()) == 1
+
+
+def test_the_help_of_shapes_says_what_letters_that_are_left_out_are(call):
+    shape = AttendShape()
+    sizes = ",".join(f"{letter}={getattr(shape, name)}" for letter, name in LETTERS.items())
+    _, out, _ = call("run", "--help")
+    assert f"left out are {sizes}." in " ".join(out.split())
