@@ -114,9 +114,9 @@ FLAGSHIP_FINDINGS = (
     "string before its first error, `mma_h` {transduction/mma_h}, `location_aware` "
     "{transduction/location_aware} and `ssnt` {transduction/ssnt}. `raffel_monotonic` writes "
     "{transduction/raffel_monotonic}, `scaled_dot` {transduction/scaled_dot} and uniform attention "
-    "{transduction/uniform}. Weights and rates were chosen by the score on these lengths alone, "
-    "which is noise where it is near 0, so that the tested `scaled_dot` has learned less of the "
-    "lengths of training than it could ([limits](docs/limits.md#learning-rates)).",
+    "{transduction/uniform}. All of them have learned the lengths of training: of these strings "
+    "`scaled_dot` writes {transduction/scaled_dot|prefix_accuracy} and uniform attention "
+    "{transduction/uniform|prefix_accuracy}.",
 )
 MODERN_FINDINGS = (
     "- **A delta rule follows swaps far beyond the lengths of training if its state matrix may "
