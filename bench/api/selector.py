@@ -35,7 +35,7 @@ MOST_QUOTED = 200
 MOST_COPIES = 200
 """Copies of one name that a count may ask for."""
 
-_COUNT = re.compile(r"(\d+)\s*\*")
+_COUNT = re.compile(r"(\d{1,9})\s*\*")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(?![A-Za-z0-9_.])")
 
 

@@ -14,7 +14,7 @@ from bench.api.options import inner
 from bench.api.resolve import VariantSpec
 from bench.api.selector import Selector
 from bench.conformance.certificate import CheckSkipped
-from bench.conformance.compare import LOOPS, expect_near, gradients
+from bench.conformance.compare import LOOPS, expect, expect_near, gradients
 from bench.conformance.place import Placed, shake
 from bench.conformance.run_of_decoder import Example, Run, run_of_decoder, with_terms_of_source
 
@@ -90,7 +90,7 @@ def _equals_its_examples(made: Loss, name: str, seen: Seen, progress: float) -> 
         for key, start in made.init().items()
     }
     run, copies = seen.run, made.copies
-    term, _ = made(_inputs(run.whole, seen.nll, progress, copies), dict(carry))
+    term, after = made(_inputs(run.whole, seen.nll, progress, copies), dict(carry))
     total = term.new_zeros(())
     for first in range(0, run.rows, copies):
         example = run.example(first, copies)
@@ -100,6 +100,16 @@ def _equals_its_examples(made: Loss, name: str, seen: Seen, progress: float) -> 
     wanted = total / run.whole.batch.mask.sum()
     leaves = {**seen.leaves, **dict(made.named_parameters())}
     _agree(f"{name} after {progress:.0%} of training", term, wanted, leaves)
+    _carries_on(name, carry, after)
+
+
+def _carries_on(name: str, before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> None:
+    """What a loss keeps for the next batch has the names and shapes that it began with."""
+    expect(after.keys() == before.keys(), f"{name} carries {sorted(after)}, not {sorted(before)}")
+    for key, kept in after.items():
+        same = kept.shape == before[key].shape and bool(kept.isfinite().all())
+        expect(same, f"{name}: what it carries as {key} is not finite or has another shape")
+        expect(not kept.requires_grad, f"{name}: what it carries as {key} keeps its graph")
 
 
 def _joint_equals_its_pairs(selector: Selector, subject: Placed) -> None:

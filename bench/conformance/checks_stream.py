@@ -51,7 +51,7 @@ def _shows_something(subject: Placed, question: Question) -> bool:
 
 
 def _tolerance(subject: Placed) -> float:
-    """ReadMode one key copies its value; sums over several may be added up in another order."""
+    """Reading one key copies its value; sums over several may be added up in another order."""
     variant = subject.variant
     alone = not isinstance(variant, Chain) or variant.normalizer.lookback == 0
     return 0.0 if alone else EXACT

@@ -17,7 +17,7 @@ from bench.conformance.certificate import CheckSkipped
 from bench.conformance.compare import expect
 from bench.conformance.runs_on import RunsOn, expect_as_near
 from bench.timing.shape import AttendShape
-from bench.timing.timed_inputs import draw_inputs, fit_inputs
+from bench.timing.timed_inputs import Inputs, draw_inputs, fit_inputs
 from bench.timing.workloads import answer, build, compile_attend, decode_step, plain_code
 
 FEW, PREFIX = 4, 320
@@ -25,6 +25,8 @@ FEW, PREFIX = 4, 320
 latter fill five chunks of a recurrence, which a GPU takes at once."""
 LONGEST_WHOLE = 256
 """Vectors of a sequence that is compared whole, where every query sees the last key."""
+LONGEST_STEPPED = 1024
+"""Vectors behind which a decode step is compared; behind more it has to be finite."""
 
 
 def timed_shapes(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
@@ -65,8 +67,13 @@ def _timed_shape(
             expect_as_near(mine, wanted, usual, spec, on, f"{shape.show()}, row {row}")
         if shape.regime == "causal" and spec.refusal(timed_place("causal") | {"stepwise"}) is None:
             step = decode_step(there, inputs)()
-            assert isinstance(step, Attended), "what a decode step gives"
-            expect(step.output.isfinite().all(), f"{shape.show()}: a decode step is not finite")
+            where = f"{shape.show()}, a decode step"
+            expect(_output(step).isfinite().all(), f"{where} is not finite")
+            if shape.length <= LONGEST_STEPPED:
+                usual = _output(decode_step(variant, _on_processor(drawn))()).double()
+                exact = _on_processor(drawn, double=True)
+                wanted = _output(decode_step(_doubled(variant), exact)())
+                expect_as_near(_output(step), wanted, usual, spec, on, where)
 
 
 def _seen(shape: AttendShape) -> tuple[int, int]:
@@ -80,8 +87,37 @@ def _seen(shape: AttendShape) -> tuple[int, int]:
     return min(FEW, shape.queries), shape.length
 
 
+def _output(step: object) -> Tensor:
+    assert isinstance(step, Attended), "what a decode step gives"
+    return step.output
+
+
+def _on_processor(inputs: Inputs, *, double: bool = False) -> Inputs:
+    """The same inputs on the processor, in float64 if wanted."""
+
+    def moved(x: Tensor) -> Tensor:
+        return x.cpu().double() if double else x.cpu()
+
+    def of(source: Source) -> Source:
+        tokens = None if source.tokens is None else source.tokens.cpu()
+        return replace(source, key=moved(source.key), value=moved(source.value), tokens=tokens)
+
+    return replace(
+        inputs,
+        query=moved(inputs.query),
+        source=of(inputs.source),
+        next_query=moved(inputs.next_query),
+        next_source=of(inputs.next_source),
+        gradient=moved(inputs.gradient),
+    )
+
+
+def _doubled(variant: Variant) -> Variant:
+    return copy.deepcopy(variant).double()
+
+
 def _double(variant: Variant, query: Tensor, source: Source) -> Tensor:
-    double = copy.deepcopy(variant).double()
+    double = _doubled(variant)
     exact = replace(source, key=source.key.double(), value=source.value.double())
     return answer(double, query.double(), exact).output
 

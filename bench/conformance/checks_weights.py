@@ -150,3 +150,5 @@ def one_key(subject: Placed) -> None:
         expect(weights.shape[0] == ROWS and weights.shape[3] == 1, f"{mode}: wrong weights")
         _range(subject, mode, weights)
         _sums(subject, question, mode, weights)
+        if "weighted_sum" in subject.gives:
+            _sums_values(subject, question, mode, weights)

@@ -69,6 +69,7 @@ def expect_as_near(
     expect(found.dtype == on.format, f"{where}: {on.dtype} in, {found.dtype} out")
     mine = found.detach().cpu().double()
     expect(mine.isfinite().all(), f"{where}: not finite")
+    expect(usual.isfinite().all(), f"{where}: the processor itself gives no finite output")
     allowed = MARGIN * max(torch.finfo(on.format).eps, gap(usual, wanted))
     off = gap(mine, wanted)
     # where a choice jumps, rounding may take another key, which is as good

@@ -50,8 +50,6 @@ IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
 }
 OF_THE_WHOLE: dict[str, Callable[..., None]] = {"output": output, "loss": loss, "start": start}
 """Checks that look at what reads attention, too; in cross attention where the variant stands."""
-ONCE = ("cost",)
-"""Checks for which one place says it all."""
 IN_TWO_PLACES = (COMPILE, "long")
 """Checks that take long, and find nothing in other heads that they do not find in these."""
 LIMITED: dict[str, tuple[Regime, ...]] = {"causality": ("causal",), "stream": ("cross",)}
@@ -149,7 +147,8 @@ def _run(
     if name != "runs_somewhere" and not places:
         raise CheckSkipped(why_not)
     if name == "cost":
-        return _guarded(cost, (places[0],), places[0].where)
+        said = [_guarded(cost, (subject,), subject.where) for subject in places]
+        return next(filter(None, said), None)
     if name == "start_entropy":
         return _guarded(start_entropy, (places, spec), "fresh")
     if name in OF_THE_WHOLE:
@@ -160,8 +159,9 @@ def _run(
 
 
 def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
-    if name in ONCE:
-        return list(subjects[:1])
+    if name == "cost":  # code that answers one sequence of queries may be another under causality
+        causal = [one for one in subjects[1:] if one.regime == "causal"]
+        return [*subjects[:1], *(causal[:1] if subjects[0].regime != "causal" else ())]
     if name in IN_TWO_PLACES:
         found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
         chosen = [subject for subject in found if subject is not None][:2]

@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
+from typing import NamedTuple
 
 from reports.blocks import Figure, TableCell
 from reports.choices import NONE_YET, TESTS
@@ -40,19 +42,35 @@ def update_readme(root: Path, *, write: bool = True) -> list[str]:
         write: Whether to write the file; otherwise it is only compared.
 
     Returns:
-        Names of the parts that were out of date.
+        Names of the parts that were out of date, and of the drawings.
     """
-    path = root / "README.md"
-    text = path.read_text(encoding="utf-8")
-    changed = []
+    readme = root / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    changed: list[str] = []
+    files: dict[str, str] = {}
     for name, made in PARTS.items():
-        wanted = made(root)
-        new = with_part(text, name, wanted)
+        part = made(root)
+        new = with_part(text, name, part.text)
         changed += [name] if new != text else []
         text = new
+        files |= part.drawings
+    for place, svg in files.items():
+        path = root / place
+        changed += [] if path.exists() and path.read_text(encoding="utf-8") == svg else [place]
     if write and changed:
-        path.write_text(text, encoding="utf-8")
+        readme.write_text(text, encoding="utf-8")
+        for place, svg in files.items():
+            (root / place).parent.mkdir(parents=True, exist_ok=True)
+            (root / place).write_text(svg, encoding="utf-8")
     return changed
+
+
+class Part(NamedTuple):
+    """What stands between two markers."""
+
+    text: str
+    drawings: Mapping[str, str] = MappingProxyType({})
+    """Place of each drawing that the text shows, from the checkout on, and what it holds."""
 
 
 def with_part(text: str, name: str, content: str) -> str:
@@ -154,7 +172,7 @@ LIMITS = (
 )
 
 
-def findings(root: Path) -> str:
+def findings(root: Path) -> Part:
     """Results with their numbers, and how far they reach."""
     folder = read_folder(root / PUBLISHED / RUN)
     trained = (one.cell for one in folder.of_kind("quality") if one.record.status == "ok")
@@ -167,15 +185,8 @@ def findings(root: Path) -> str:
     section = quotable_section(flagship)
     blocks = () if section is None else section.blocks
     drawn = [one for one in blocks if isinstance(one, Figure) and task in one.title]
-    return "\n".join([limits, "", *told, "", _drawing(root, drawn[0], place)])
-
-
-def _drawing(root: Path, figure: Figure, place: str) -> str:
-    """Keep a drawing at a place; the lines that show it there."""
-    path = root / place
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(figure.svg, encoding="utf-8")
-    return f"![{escape(figure.description)}]({place}){_caption(figure)}"
+    shown = f"![{escape(drawn[0].description)}]({place}){_caption(drawn[0])}"
+    return Part("\n".join([limits, "", *told, "", shown]), {place: drawn[0].svg})
 
 
 def _filled(texts: Sequence[str], folder: RunFolder) -> list[str]:
@@ -201,7 +212,7 @@ def _number(folder: RunFolder, task: str, name: str, metric: str) -> str:
     raise LookupError(f"README.md: {folder.name} has no score of {name} on {task} {metric}".strip())
 
 
-def choice(root: Path) -> str:
+def choice(root: Path) -> Part:
     """The headline of the published run, and where a variant is better than the baseline."""
     folder = read_folder(root / PUBLISHED / RUN)
     report = document(folder, publish=True)
@@ -218,7 +229,7 @@ def choice(root: Path) -> str:
             note for note in report.choices.notes if not note.startswith(TESTS)
         ]  # the report has it
         parts.append(" ".join(map(escape, notes)))
-    return "\n\n".join(parts)
+    return Part("\n\n".join(parts))
 
 
 def _caption(figure: Figure) -> str:
@@ -230,16 +241,17 @@ def _cell(cell: TableCell) -> str:
     return escape(f"{cell.text} ({', '.join(cell.marks)})" if cell.marks else cell.text)
 
 
-def modern(root: Path) -> str:
+def modern(root: Path) -> Part:
     """Results and drawings of the published run of the preset `modern`, if there is one.
 
     A drawing that has several parts is shown whole.
     """
     pack = root / PUBLISHED / MODERN
     if not pack.exists():
-        return ""
+        return Part("")
     folder = read_folder(pack)
-    drawings = []
+    shown: list[str] = []
+    drawings: dict[str, str] = {}
     for drawn, task, name in MODERN_FIGURES:
         section = drawn(folder)
         blocks = () if section is None else section.blocks
@@ -247,14 +259,15 @@ def modern(root: Path) -> str:
         parts = []
         for at, figure in enumerate(found, start=1):
             place = name if at == 1 else name.replace(".svg", f"-{at}.svg")
-            (root / place).write_text(figure.svg, encoding="utf-8")
+            drawings[place] = figure.svg
             caption = _caption(figure) if at == 1 else ""
             parts.append(f"![{escape(figure.description)}]({place}){caption}")
-        drawings.append("<br>".join(parts))
-    return "\n".join([*_filled(MODERN_FINDINGS, folder), "", "\n\n".join(drawings)])
+        shown.append("<br>".join(parts))
+    text = "\n".join([*_filled(MODERN_FINDINGS, folder), "", "\n\n".join(shown)])
+    return Part(text, drawings)
 
 
-PARTS: dict[str, Callable[[Path], str]] = {
+PARTS: dict[str, Callable[[Path], Part]] = {
     "findings": findings,
     "choice": choice,
     "modern": modern,

@@ -79,12 +79,11 @@ def _code(line: JsonObject, plain: Mapping[str, float]) -> list[object]:
     start = [as_text(line.get(name)) for name in ("variant", "workload", "code")]
     if line.get("status") != "ok":
         return [*start, "–", "–", "–", f"{as_text(line.get('status'))}: {line.get('detail')}"]
-    spent, first, off = (
-        as_number(line.get(name)) or 0.0 for name in ("median_ms", "first_call_s", "off")
-    )
+    spent, first = (as_number(line.get(name)) or 0.0 for name in ("median_ms", "first_call_s"))
+    off = as_number(line.get("off"))
     usual = plain.get(start[1], 0.0)
     ratio = f"{spent / usual:.3f}" if usual else "–"
-    return [*start, f"{spent:.4g}", ratio, f"{first:.2f}", f"{off:.1e}"]
+    return [*start, f"{spent:.4g}", ratio, f"{first:.2f}", "–" if off is None else f"{off:.1e}"]
 
 
 def _largest(pieces: Sequence[Piece], state: State) -> list[list[object]]:

@@ -244,7 +244,9 @@ class Workshop:
         newest = self.session.store.ledger().newest()
         for one in planned:
             record = newest.get(one.cell.id)
-            if record is not None and record.status in ("timeout", "failed"):
+            if record is None:
+                return Reason("failed", f"{one.cell.label}: it was not finished")
+            if record.environmental or record.status in ("timeout", "failed"):
                 return Reason(record.status, f"{one.cell.label}: {record.detail}")
         return None
 

@@ -103,7 +103,8 @@ def too_large(
         return {}
     short = draw_inputs(replace(shape, length=start), torch.device("cpu"), dtype, 0)
     found: dict[str, Reason] = {}
-    for workload in among:
+    fills = shape.regime == "causal" and "decode_step" in among
+    for workload in (*(("forward",) if fills and "forward" not in among else ()), *among):
         if workload == "decode_step":
             # one query costs little, but under self-attention a forward call fills its cache
             if shape.regime == "causal" and "forward" in found:
@@ -119,7 +120,7 @@ def too_large(
         said = _refusal(variant, seen, workload, shape, protocol, start)
         if said is not None:
             found[workload] = Reason("refused", said)
-    return found
+    return {workload: why for workload, why in found.items() if workload in among}
 
 
 def _counted(workload: Workload, variant: Variant, short: Inputs) -> Counted:

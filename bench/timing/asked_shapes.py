@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from itertools import product
 
 from bench.api.config import build_config
-from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.errors import MOST_QUOTED, InvalidConfig, UnknownName
+from bench.api.plain_text import shortened
 from bench.api.selector import Selector, Value
 from bench.timing.shape import PLACES, AttendShape
 
@@ -26,6 +27,8 @@ layer with its heads as a model that answers users has it, also for long prompts
 
 SERVED = "rounds[count=6,visit_ms=10,samples=1,budget_ms=400,least=3,workloads=forward+decode_step]"
 """How slots are timed: a prompt is read, and a token is decoded."""
+MOST_DIGITS = 18
+"""Digits of a size; no tensor has more numbers."""
 MOST_MB, MOST_S = 8000.0, 5.0
 """What one call may hold (MB) and take (s) in slots that nobody asked for one by one."""
 
@@ -80,9 +83,10 @@ def _sizes(text: str) -> dict[str, list[int]]:
 
 
 def _size(text: str, value: str) -> int:
-    if not (value.isascii() and value.isdecimal() and int(value)):
+    if not (value.isascii() and value.isdecimal() and len(value) <= MOST_DIGITS and int(value)):
         raise InvalidConfig(
-            f"shape {text!r}: a size is a whole number above 0, got {value!r}; "
+            f"shape {shortened(text, MOST_QUOTED)!r}: a size is a whole number above 0, got "
+            f"{shortened(value, MOST_QUOTED)!r}; "
             "type it like B=4,H=16,L=1024+4096,E=64."
         )
     return int(value)

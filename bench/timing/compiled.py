@@ -39,8 +39,9 @@ class CodeTime:
     rounds: int = 0
     first_call_s: float = 0.0
     """Wall time of the first forward call, compilation included (s)."""
-    off: float = 0.0
-    """Largest difference from plain torch, in units of one plus the largest output."""
+    off: float | None = None
+    """Largest difference from plain torch, in units of one plus the largest output; None where
+    there is no output of one of the two."""
     status: str = "ok"
     detail: str = ""
 
@@ -52,7 +53,7 @@ class Ready(NamedTuple):
     code: Code
     timed: TimedVariant
     first_call_s: float
-    off: float
+    off: float | None
 
     def times(self) -> list[CodeTime]:
         """What the rounds have found of each workload, and why some have nothing."""
@@ -104,11 +105,11 @@ def time_codes(
                 found.append(_without(name, code, "forward", made))
                 continue
             variant, output, seconds = made
-            plain = output if plain is None else plain
+            plain = output if code == "eager" else plain
             works, lost = make_works(resolve(name), variant, inputs, protocol.asked)
             found += [_without(name, code, workload, why) for workload, why in lost.items()]
             timed = TimedVariant(f"{name} {code}", works)
-            off = gap(output.float(), plain.float())
+            off = None if plain is None else gap(output.float(), plain.float())
             ready.append(Ready(name, code, timed, seconds, off))
     timer, together = timer_for(device, protocol.clock), [one.timed for one in ready]
     warm_up(together, protocol, timer)

@@ -9,7 +9,11 @@ What is neither a matrix product nor pointwise has a rule of its own:
 | operation | counts as |
 | --- | --- |
 | triangular system of n unknowns, m right-hand sides | n^2 m FLOPs, less n m for a unit diagonal |
+| any system of n unknowns, m right-hand sides | 2 n^3 / 3 FLOPs for its factors, 2 n^2 m to solve |
+| matrix times vector | two FLOPs an entry of the matrix |
 | sum, mean, product, largest, cumulative sum | an element for each element that is read |
+| norm, variance | an element for each element that is read |
+| distances between vectors of length E | E elements for each distance |
 | gather, index | an element for each element that is written |
 | sort along n | ceil(log2 n) comparisons, at least one, for each element that is read |
 | the k largest along n | ceil(log2 k) comparisons, at least one, for each element that is read |
@@ -44,8 +48,9 @@ TRANSCENDENTAL = frozenset((*_EXPONENTIAL, *_LOGARITHM, *_OTHER))
 """Operations with one elementary function an element; softmax counts as one exponential."""
 
 _SUMS = ("sum", "nansum", "mean", "prod", "amax", "amin", "max", "min", "argmax", "argmin")
+_SPREADS = ("linalg_vector_norm", "var", "var_mean", "std")
 _SCANS = ("cumsum", "cumprod", "cummax", "cummin")
-READS = frozenset((*_SUMS, *_SCANS))
+READS = frozenset((*_SUMS, *_SPREADS, *_SCANS))
 """Operations that look once at every element that they read."""
 INDEXING = frozenset({"gather", "index", "index_select", "take_along_dim", "embedding"})
 """Operations that move every element that they write."""
@@ -120,6 +125,10 @@ def _written(given: tuple[Any, ...], named: Mapping[str, Any], results: object) 
     return _numel(results)
 
 
+def _distances(given: tuple[Any, ...], named: Mapping[str, Any], results: object) -> int:
+    return _numel(results) * int(given[0].shape[-1])
+
+
 def _sorted(given: tuple[Any, ...], named: Mapping[str, Any], results: object) -> int:
     found = given[0]
     axis = given[1] if len(given) > 1 else named.get("dim", -1)
@@ -141,6 +150,7 @@ BESIDES: dict[str, Rule] = {
     "sort": _sorted,
     "argsort": _sorted,
     "topk": _selected,
+    **dict.fromkeys(("_cdist_forward", "_euclidean_dist"), _distances),
 }
 """What an operation that is not pointwise counts as, from its arguments and results."""
 
@@ -150,6 +160,8 @@ def count_operations(work: Work) -> Counts:
     known = {
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _cpu_sdpa_flops,
         torch.ops.aten.linalg_solve_triangular: _triangular_flops,
+        torch.ops.aten._linalg_solve_ex: _system_flops,
+        torch.ops.aten.mv: _vector_flops,
     }
     # torch's counter has no entry for these and would call them free
     with Pointwise() as seen, FlopCounterMode(display=False, custom_mapping=known) as counter:
@@ -206,6 +218,17 @@ def _triangular_flops(system: torch.Size, sides: torch.Size, *_: object, **optio
     rows = system[-1] ** 2 - (system[-1] if options.get("unitriangular", False) else 0)
     batch = torch.broadcast_shapes(system[:-2], sides[:-2])
     return rows * sides[-1 if left else -2] * math.prod(batch)
+
+
+def _system_flops(system: torch.Size, sides: torch.Size, *_: object, **options: object) -> int:
+    """Factors of the matrix, and two triangular systems for each right-hand side."""
+    unknowns, batch = system[-1], math.prod(system[:-2])
+    columns = 1 if len(sides) < len(system) else sides[-1 if options.get("left", True) else -2]
+    return batch * (2 * unknowns**3 // 3 + 2 * unknowns**2 * columns)
+
+
+def _vector_flops(matrix: torch.Size, *_: object, **__: object) -> int:
+    return 2 * math.prod(matrix)
 
 
 def _numel(results: object) -> int:

@@ -9,8 +9,13 @@ T = TypeVar("T")
 
 
 def every_nth(rows: Sequence[T], count: int) -> Sequence[T]:
-    """At most `count` rows, evenly spread over all of them."""
-    return rows[:: max(1, len(rows) // max(1, count))][:count]
+    """At most `count` rows, evenly spread over all of them.
+
+    >>> every_nth([0, 1, 2, 3, 4, 5, 6], 4)
+    [0, 1, 3, 5]
+    """
+    taken = min(count, len(rows))
+    return [rows[at * len(rows) // taken] for at in range(taken)]
 
 
 def decoded_samples(

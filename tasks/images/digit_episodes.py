@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.errors import InvalidConfig
 from tasks.data.digits import (
     Digits,
 )
@@ -28,9 +29,17 @@ def draw_episodes(
         rows: B, number of episodes.
         size: Classes, labeled images of each, query images.
         generator: Of all draws.
+
+    Raises:
+        InvalidConfig: A class has fewer images than an episode may need of it.
     """
     ways, shots, asked = size
-    kinds = digits.labels.unique()
+    kinds, images_of = digits.labels.unique(return_counts=True)
+    if shots + asked > (fewest := int(images_of.min())):
+        raise InvalidConfig(
+            f"an episode of {shots} labeled and {asked} query images may need {shots + asked} of "
+            f"one class, and one here has {fewest}; ask for fewer."
+        )
     chosen = kinds[torch.rand(rows, len(kinds), generator=generator).argsort(1)[:, :ways]]
     turned = torch.randint(8, (rows, ways), generator=generator)
     # random images of each class, never one twice: `shots` with labels, the others as queries

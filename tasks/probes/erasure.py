@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
@@ -72,12 +72,18 @@ class Erasure(Probe):
         self.most = config.most
 
     def measure(self, subject: Subject) -> list[Scored]:
-        """Erase in every batch."""
+        """Erase in every batch.
+
+        Raises:
+            Refused: No example has two keys.
+        """
         generator = torch.Generator().manual_seed(subject.seed)
         found: dict[str, list[Tensor]] = {}
         for test in interventions(subject, generator):
             for name, values in {**_single(test, generator), **self._many(test, generator)}.items():
                 found.setdefault(name, []).append(values[test.several].double())
+        if not any(len(part) for part in next(iter(found.values()), [])):
+            raise Refused("every example here has one key only.")
         means = {name: torch.cat(parts).mean() for name, parts in found.items()}
         return [Scored(metric=name, value=float(value)) for name, value in means.items()]
 

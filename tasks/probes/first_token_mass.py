@@ -55,9 +55,9 @@ class FirstTokenMass(Probe):
             weights = seen.weights[asked]
             mass.append(weights[:, 0])
             equal.append(1 / count[asked].to(weights.dtype))
-            # among equal weights none is the largest
-            ahead = weights[:, 0] > weights[:, 1:].amax(-1)
-            largest.append(ahead.to(weights.dtype))
+            if len(weights):  # among equal weights none is the largest
+                ahead = weights[:, 0] > weights[:, 1:].amax(-1)
+                largest.append(ahead.to(weights.dtype))
         if not sum(len(part) for part in mass):
             raise Refused("every query here sees one key only.")
         return [

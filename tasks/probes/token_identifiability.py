@@ -93,7 +93,7 @@ def _words(seen: Observation) -> tuple[Float[Tensor, "N D"], Int[Tensor, " N"], 
 
 
 def _embedding(subject: Subject) -> Float[Tensor, "V D"]:
-    """The table of the source: the first one that is large enough."""
+    """The table of the source: the first one with as many words."""
     vocab = subject.task.sizes.source_vocabs[0]
     for module in subject.backbone.modules():
         if isinstance(module, nn.Embedding) and module.num_embeddings == vocab:

@@ -122,7 +122,7 @@ class SpeechTask(Task):
         self._evaluation: dict[Split, list[Batch]] = {}
 
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
-        """Epochs that hold every recording once, in strings that are never the same."""
+        """Epochs of recordings in strings that are never the same; each comes at most once."""
         part = self.recordings["train"]
         while True:
             strings = draw_strings(part, self.counts, generator)
@@ -210,7 +210,7 @@ class SpeechTask(Task):
         return " ".join(self.tokens([number for number in ids if number >= FIRST], source=False))
 
     def _fixed(self, split: Split) -> list[Spoken]:
-        """The strings of a split; each recording comes once before any comes again."""
+        """The strings of a split, from whole readings of its recordings."""
         count = self.config.test if split == "test" else self.config.validate
         generator = self.seeded(split)
         found: list[Spoken] = []

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bench.api.errors import InvalidConfig
+
 GAP = (240, 960)
 """Shortest and longest silence between two words (samples): 30 to 120 ms at 8 kHz."""
 
@@ -32,12 +34,17 @@ class Spoken(NamedTuple):
 def draw_strings(
     part: Sequence[Recording], counts: tuple[int, int], generator: torch.Generator
 ) -> list[Spoken]:
-    """All recordings in a random order, cut into strings of one speaker each.
+    """Recordings in a random order, cut into strings of one speaker each.
+
+    A rest of fewer words than a string has is left out.
 
     Args:
         part: Recordings.
         counts: Fewest and most words of a string.
         generator: Random numbers.
+
+    Raises:
+        InvalidConfig: No speaker has recordings enough for one string.
     """
     low, high = counts
     found = []
@@ -53,6 +60,8 @@ def draw_strings(
                 break
             found.append(Spoken(parts, (0, *gaps[at + 1 : at + len(parts)])))
             at += count
+    if not found:
+        raise InvalidConfig(f"no speaker has {low} recordings for one string; ask for fewer words.")
     mixed = torch.randperm(len(found), generator=generator).tolist()
     return [found[index] for index in mixed]
 

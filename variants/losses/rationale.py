@@ -89,7 +89,7 @@ class RationaleLoss(Loss):
         count = inputs.batch.mask.sum().clamp(min=1)
         term = self.config.weight * (apart * log_prob).sum() / count
         decay = self.config.decay
-        return term, {"baseline": decay * mean + (1 - decay) * cost.mean()}
+        return term, {"baseline": decay * mean + (1 - decay) * cost.detach().mean()}
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
         """The cost of the selection, held still, times its log probability; token by token."""

@@ -78,3 +78,16 @@ def test_declarations_are_true_on_both_sides(selector, monkeypatch):
     found = certify(selector, checks=["cost"])
     assert found.green(), as_text([found])
     assert not found.told
+
+
+def test_code_for_causal_sequences_alone_that_grows_faster_than_declared(plant):
+    class SlowerWhenCausal(LinearAttention):
+        def mix(self, call, carried, want_weights):
+            found = super().mix(call, carried, want_weights)
+            if not call.causal:
+                return found
+            pairs = call.query @ call.query.transpose(-1, -2)
+            return found._replace(output=found.output + 0 * pairs.sum(-1, keepdim=True))
+
+    plant("mechanism", SlowerWhenCausal)
+    assert plant.red("planted", "cost")["cost"].startswith("causal")

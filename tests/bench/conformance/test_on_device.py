@@ -1,13 +1,18 @@
 """A certificate on a device: compared with float64, in its own format, at the timed shapes."""
 
+import math
+
 import pytest
 import torch
 
 from bench.api import registry
 from bench.api.config import NoOptions
 from bench.api.registry import Registration
+from bench.api.resolve import resolve
 from bench.api.variant import Variant
 from bench.conformance import RunsOn, certify_on, checks_timed_shape, compared_on, on_device
+from bench.conformance.certificate import CheckFailed
+from bench.conformance.runs_on import expect_as_near
 from bench.timing.shape import AttendShape
 
 SHAPES = tuple(AttendShape(batch=2, length=70, width=8, regime=r) for r in ("cross", "causal"))
@@ -149,6 +154,36 @@ def test_a_device_that_errs_more_than_the_processor_is_red(planted, monkeypatch,
     name = planted(target)
     found = certified(name, shapes=SHAPES[:1])
     assert "off by" in found.failed[f"{check}_on_cpu_bfloat16"]
+
+
+def test_a_decode_step_is_compared_with_float64(monkeypatch):
+    usual = checks_timed_shape.decode_step
+
+    def wrong_there(variant, inputs):
+        step = usual(variant, inputs)
+        if inputs.query.dtype != torch.float32 or not hasattr(variant, "there"):
+            return step
+        return lambda: step()._replace(output=0 * step().output)
+
+    def built(variant, on, impl):
+        found = there(variant, on, impl)
+        found.there = True
+        return found
+
+    there = checks_timed_shape._there
+    monkeypatch.setattr(checks_timed_shape, "_there", built)
+    assert certified("scaled_dot", "float32", shapes=SHAPES[1:]).green()
+    monkeypatch.setattr(checks_timed_shape, "decode_step", wrong_there)
+    found = certified("scaled_dot", "float32", shapes=SHAPES[1:])
+    assert "a decode step: off by" in found.failed["timed_shape_on_cpu_float32"]
+
+
+def test_a_processor_that_has_no_answer_proves_nothing():
+    one, none = torch.ones(3), torch.full((3,), math.nan)
+    on, spec = RunsOn("cpu", "float32"), resolve("scaled_dot")
+    expect_as_near(one, one.double(), one.double(), spec, on, "here")
+    with pytest.raises(CheckFailed, match="the processor itself gives no finite output"):
+        expect_as_near(one, one.double(), none.double(), spec, on, "here")
 
 
 def test_memory_that_ran_out_proves_nothing_either_way(planted):

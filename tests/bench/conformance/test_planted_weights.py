@@ -8,6 +8,7 @@ from bench.conformance import certify
 from bench.conformance.place import gives
 from variants.mechanisms.talking_heads import TalkingHeads
 from variants.normalizers.masked_softmax import masked_softmax
+from variants.readouts.weighted_sum import WeightedSum
 
 
 def test_signed_rows_that_do_not_sum_to_what_is_declared(plant):
@@ -100,3 +101,16 @@ def test_a_query_of_the_past_alone_that_misses_the_key_before_it(plant):
 def test_weights_that_are_no_distribution_are_not_called_weights():
     for name in ("sigmoid_attention", "logistic_sigmoid", "talking_heads", "differential"):
         assert "weights" not in gives(resolve(name)), name
+
+
+def test_a_single_key_that_gives_more_than_its_value(plant):
+    def louder(self, call, weights, allowed):
+        output = WeightedSum.read(self, call, weights, allowed)
+        return output * 3 if weights.shape[-1] == 1 else output
+
+    class Louder(WeightedSum):
+        read = louder
+
+    plant("readout", Louder)
+    sentence = plant.red("scaled_dot[readout=planted]", "one_key")["one_key"]
+    assert "not weights times values" in sentence

@@ -58,6 +58,8 @@ def test_what_fills_a_cache_must_fit_for_a_step_to_be_timed():
     assert "decode_step" not in asked("additive", limits, regime="cross")
     found = asked("shaw_rpr", limits, regime="causal")
     assert found["decode_step"] == found["forward"]
+    alone = asked("shaw_rpr", limits, regime="causal", among=("decode_step",))
+    assert alone == {"decode_step": found["forward"]}
 
 
 def test_less_than_quadratic_memory_is_timed_but_for_a_matrix_of_weights():

@@ -1,5 +1,6 @@
 import torch
 
+from bench.timing import compiled
 from bench.timing.compiled import CODES, time_codes
 from bench.timing.shape import AttendShape
 
@@ -12,10 +13,10 @@ def timed(*variants, rounds=ROUNDS):
 
 
 def test_every_code_of_a_variant_is_timed_and_compared_with_plain_torch(monkeypatch):
-    compiled = []
+    asked_for = []
 
     def note(function, backend, **_):
-        compiled.append(backend)
+        asked_for.append(backend)
         return function
 
     monkeypatch.setattr(torch, "compile", note)
@@ -26,8 +27,23 @@ def test_every_code_of_a_variant_is_timed_and_compared_with_plain_torch(monkeypa
         for code in CODES
         for workload in ("forward", "forward_backward")
     }
-    assert compiled == ["eager", "eager"]
+    assert asked_for == ["eager", "eager"]
     assert all(one.off < 1e-5 and one.rounds == 2 and one.median_ms > 0 for one in found)
+
+
+def test_without_an_answer_of_plain_torch_no_difference_from_it_is_told(monkeypatch):
+    usual = compiled._made
+
+    def without_plain(name, code, *more):
+        if code == "eager":
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return usual(name, code, *more)
+
+    monkeypatch.setattr(compiled, "_made", without_plain)
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    found = timed("additive")
+    assert {one.code for one in found if one.status == "ok"} == {"auto", "compiled"}
+    assert all(one.off is None for one in found)
 
 
 def test_a_code_that_fails_leaves_a_reason_and_the_others_their_times(monkeypatch):

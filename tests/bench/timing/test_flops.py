@@ -95,6 +95,26 @@ def test_a_triangular_system_counts_a_product_and_a_difference_for_each_unknown_
     assert count_operations(solve).matmul_flops == flops
 
 
+def test_a_system_counts_its_factors_and_two_triangles_for_each_side():
+    system, sides = torch.rand(2, 6, 6) + 6 * torch.eye(6), torch.rand(2, 6, 3)
+    wanted = 2 * (2 * 6**3 // 3 + 2 * 6 * 6 * 3)
+    assert count_operations(lambda: torch.linalg.solve(system, sides)).matmul_flops == wanted
+    one = 2 * (2 * 6**3 // 3 + 2 * 6 * 6)
+    assert count_operations(lambda: torch.linalg.solve(system, sides[..., 0])).matmul_flops == one
+
+
+def test_a_matrix_times_a_vector_counts_as_the_product_that_it_is():
+    assert count_operations(lambda: torch.mv(X, X[0])).matmul_flops == 2 * 40
+
+
+@pytest.mark.parametrize("rows", [4, 40])  # torch has other code for more than 25 rows
+@pytest.mark.parametrize("power", [1.0, 2.0])
+def test_a_distance_counts_its_components(rows, power):
+    x = torch.rand(rows, 10)
+    counts = count_operations(lambda: torch.cdist(x, x, p=power))
+    assert counts.elementwise + counts.matmul_flops // 2 >= rows * rows * 10
+
+
 X = torch.rand(4, 10)
 
 
@@ -105,6 +125,8 @@ X = torch.rand(4, 10)
         (lambda: X.sum(0), 40),
         (lambda: X.mean(-1, keepdim=True), 40),
         (lambda: X.amax(-1), 40),
+        (lambda: torch.linalg.vector_norm(X, dim=-1), 40),
+        (lambda: X.var(-1), 40),
         (lambda: X.max(-1), 40),
         (lambda: X.cumsum(-1), 40),
         (lambda: X.gather(1, torch.zeros(4, 3, dtype=torch.long)), 12),

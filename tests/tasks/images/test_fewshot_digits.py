@@ -102,6 +102,12 @@ def test_pixels_alone_tell_more_with_five_images_than_with_one():
     assert 0.5 < one < five < 1.0
 
 
+def test_an_episode_that_needs_more_images_than_there_are_is_refused():
+    few = load_digits("validation").of(*KNOWN)
+    with pytest.raises(InvalidConfig, match="may need 1000 of one class, and one here has"):
+        draw_episodes(few, 1, (5, 500, 500), rng())
+
+
 @pytest.mark.parametrize("options", ["[ways=6]", "[shots=0]", "[asked=0]"])
 def test_impossible_episodes_are_refused(options):
     with pytest.raises(InvalidConfig, match=r"fewshot_digits|ways|shots|asked"):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -83,6 +85,16 @@ def test_all_metrics_are_shares_or_divergences(subject):
     assert set(found) >= {f"erased_by_{order}_share" for order in ORDERS}
     assert all(0 <= value <= 1 for name, value in found.items() if name.endswith("_share"))
     assert abs(found["erase_js_difference_nats"]) < 0.7
+
+
+def test_sources_of_one_key_have_nothing_to_compare(subject):
+    seen = subject("additive", batches=1, backbone="rnn_seq2seq[encoder=embed]")
+    (batch,) = seen.batches
+    (text,) = batch.sources
+    first = torch.arange(text.tokens.shape[1]).expand_as(text.tokens) < 1
+    one = replace(batch, sources=(replace(text, mask=first),))
+    with pytest.raises(Refused, match="one key only"):
+        measured(replace(seen, batches=(one,)))
 
 
 def test_distances_of_distributions():

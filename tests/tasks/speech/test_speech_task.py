@@ -32,6 +32,12 @@ def digits(tmp_path):
     return SpokenDigits(SpokenDigitsConfig(test=10, validate=6), 0, tmp_path)
 
 
+def test_strings_that_no_speaker_has_words_for_are_refused(tones):
+    part = tones.recordings["validation"]
+    with pytest.raises(InvalidConfig, match="no speaker has 1000 recordings for one string"):
+        draw_strings(part, (1000, 1000), torch.Generator().manual_seed(0))
+
+
 def test_a_tone_is_loudest_in_the_band_that_holds_it():
     sound = LogMel()
     for hertz in (500, 1000, 2500):
