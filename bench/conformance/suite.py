@@ -160,8 +160,9 @@ def _run(
 
 def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
     if name == "cost":  # code that answers one sequence of queries may be another under causality
-        causal = [one for one in subjects[1:] if one.regime == "causal"]
-        return [*subjects[:1], *(causal[:1] if subjects[0].regime != "causal" else ())]
+        first, rest = subjects[:1], subjects[1:]
+        seen = any(one.regime == "causal" for one in first)
+        return [*first, *[one for one in rest if one.regime == "causal" and not seen][:1]]
     if name in IN_TWO_PLACES:
         found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
         chosen = [subject for subject in found if subject is not None][:2]
