@@ -1,9 +1,11 @@
 """The columns of the ranked table: each is one entry of `RANKED_COLUMNS`."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reports.blocks import Column, TableCell
+from reports.blocks import NO_VALUE, Column, TableCell
+from reports.numbers import with_interval
 from reports.ranked_table.comparison import Comparison
 from reports.sections.ranking_cells import (
     RankedLine,
@@ -44,6 +46,20 @@ class RankedColumn:
     """Shown only where the table ranks by another metric than that of the whole test."""
     from_speed_cells: bool = False
     """Left out of the reports of runs that timed nothing."""
+
+
+def of_training(title: str, metric: str, unit: str) -> RankedColumn:
+    """A column of any metric that training stores, as a mean over seeds."""
+
+    def cell(line: RankedLine) -> TableCell:
+        mean = line.comparison.cells.trained(line.variant, metric)
+        if math.isnan(mean.estimate):
+            return TableCell(text=NO_VALUE, sort="")
+        return TableCell(text=with_interval(mean.estimate, mean.low, mean.high), sort=mean.estimate)
+
+    return RankedColumn(
+        head=Column(title=title, unit=unit, numeric=True, help=SEEDS_HELP), cell=cell
+    )
 
 
 RANKED_COLUMNS = (
