@@ -34,7 +34,7 @@ RULE = (
 
 FIXED = "The size is that of the preset, for the comparison is about it."
 BEGINNING = "A trial ends after {} updates, before a whole training does."
-UNFINISHED = "The time was up before a choice was made, so nothing is chosen yet."
+UNFINISHED = "Not every trial was done, so nothing is chosen yet."
 RATES_RULE = (
     f"each competitor has that of {len(RATES)} learning rates whose one trial has the best value "
     "on validation"

@@ -72,7 +72,7 @@ class Trials:
 
     kept: Choice | None = None
     """An earlier choice whose trials count, so that only what is missing is trained."""
-    too_long: bool = False
+    too_long: bool = field(init=False, default=False)
     """Whether a trial was ended for taking too long, though time was left."""
 
     def __post_init__(self) -> None:

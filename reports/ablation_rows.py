@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -9,6 +10,13 @@ from reports.ranked_table.cells import NOTHING
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import bounds, range_of, seen
 from results.statistics import Interval, PairedDifference, holm, paired_difference
+
+
+class Tested(NamedTuple):
+    """A difference to the base, and its adjusted p."""
+
+    difference: PairedDifference
+    p_adjusted: float
 
 
 def ablation_table(found: Iterable[Comparison]) -> pd.DataFrame:
@@ -34,26 +42,35 @@ def _ablation_lines(
     comparison: Comparison, base: str, changes: Mapping[str, Mapping[str, str]]
 ) -> list[dict[str, object]]:
     """The base, then what was changed in it, axis by axis."""
-    differences: dict[str, PairedDifference] = {
-        name: _difference(comparison, name, base) for name in changes
-    }
-    adjusted = dict(zip(changes, holm([d.p for d in differences.values()]), strict=True))
-    if planned := base == comparison.baseline:
-        # one hypothesis has one test in a report, and that of the baseline was fixed before the run
-        tested = {
-            name: line.against_baseline
-            for name, line in comparison.compared.items()
-            if name in changes and line.against_baseline is not None
-        }
-        differences |= {name: decision.difference for name, decision in tested.items()}
-        adjusted = {
-            name: tested[name].p_adjusted if name in tested else math.nan for name in changes
-        }
+    planned = base == comparison.baseline
+    tests = (_planned if planned else _paired)(comparison, base, changes)
     unchanged = {"axis": "(base)", "value": ""}
     lines = [_line(comparison, base, base, unchanged, math.nan, NOTHING)]
     for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
-        lines.append(_line(comparison, base, name, change, adjusted[name], differences[name]))
+        difference, p_adjusted = tests[name]
+        lines.append(_line(comparison, base, name, change, p_adjusted, difference))
     return [{**line, "planned": planned} for line in lines]
+
+
+def _planned(comparison: Comparison, base: str, names: Iterable[str]) -> dict[str, Tested]:
+    """The primary tests against the baseline; what is not ranked has a difference and no p."""
+    found = {}
+    for name in names:
+        line = comparison.compared.get(name)
+        decision = None if line is None else line.against_baseline
+        if decision is None:
+            found[name] = Tested(_difference(comparison, name, base), math.nan)
+        else:
+            found[name] = Tested(decision.difference, decision.p_adjusted)
+    return found
+
+
+def _paired(comparison: Comparison, base: str, names: Iterable[str]) -> dict[str, Tested]:
+    """Paired t tests, with Holm's correction over the lines."""
+    differences = {name: _difference(comparison, name, base) for name in names}
+    adjusted = holm([one.p for one in differences.values()])
+    pairs = zip(differences.items(), adjusted, strict=True)
+    return {name: Tested(one, p) for (name, one), p in pairs}
 
 
 def _difference(comparison: Comparison, name: str, base: str) -> PairedDifference:

@@ -99,8 +99,8 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store) -> int:
         if artifact is not None:
             target.write_artifact(record.id, artifact)
         # attempts are counted run by run, and the highest of a folder is what counts there
-        attempt = max(record.attempt, held[record.id].attempt + 1) if record.id in held else 0
-        target.append(replace(record, attempt=attempt) if attempt else record)
+        least = held[record.id].attempt + 1 if record.id in held else record.attempt
+        target.append(replace(record, attempt=max(record.attempt, least)))
     return len(fresh)
 
 

@@ -53,7 +53,7 @@ def _imported(name: str) -> None:
         importlib.import_module(name)
     except BenchError:
         raise
-    except Exception as error:  # whatever a half-written file raises is a sentence, as of a plug-in
+    except Exception as error:  # a half-written file may raise anything
         path = Path(*name.split(".")).with_suffix(".py")
         raise BenchError(f"{path} does not import: {_why(error, path)}; mend the file.") from error
 

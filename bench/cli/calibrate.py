@@ -80,7 +80,11 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
         path = keep_trials(task, options.sizes, choice)
         click.echo(
             f"{why}; trials are kept in {options.folder}, and the same command goes on."
-            + (f" They stand in {path}, too, from which --keep goes on." if path else ""),
+            + (
+                f" They are stored in {path} as well, and --keep goes on from there."
+                if path
+                else ""
+            ),
             err=True,
         )
         return 1

@@ -250,7 +250,7 @@ def _announce(options: RunOptions, made: Plan, session: Session) -> None:
     checks = "certificates and " if options.verify else ""
     click.echo(
         f"{len(made.quality)} training cells and {len(made.speed)} speed cells into "
-        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes beside "
-        f"{checks}the report; {len(made.left_out)} left out.",
+        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes, not "
+        f"counting {checks}the report; {len(made.left_out)} left out.",
         err=True,
     )

@@ -134,7 +134,7 @@ shapes = click.option(
     metavar="SHAPE",
     help="Shape to time, several times if wanted: rows, heads, lengths and width of a head as "
     "B=4,H=16,L=1024+4096,E=64, or small, model, long, serving or serving_long; slot,B=1,... times "
-    "the heads, too. Letters that are left out are B=2,H=2,L=256,E=32. Default: the lengths of the "
+    "the heads, too. Defaults of single letters: B=2,H=2,L=256,E=32. Default: the lengths of the "
     "preset.",
 )
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from types import MappingProxyType
 from typing import NamedTuple
 
 from reports.blocks import Figure, TableCell
@@ -69,7 +68,7 @@ class Part(NamedTuple):
     """What stands between two markers."""
 
     text: str
-    drawings: Mapping[str, str] = MappingProxyType({})
+    drawings: Mapping[str, str]
     """Place of each drawing that the text shows, from the checkout on, and what it holds."""
 
 
@@ -229,7 +228,7 @@ def choice(root: Path) -> Part:
             note for note in report.choices.notes if not note.startswith(TESTS)
         ]  # the report has it
         parts.append(" ".join(map(escape, notes)))
-    return Part("\n\n".join(parts))
+    return Part("\n\n".join(parts), {})
 
 
 def _caption(figure: Figure) -> str:
@@ -248,7 +247,7 @@ def modern(root: Path) -> Part:
     """
     pack = root / PUBLISHED / MODERN
     if not pack.exists():
-        return Part("")
+        return Part("", {})
     folder = read_folder(pack)
     shown: list[str] = []
     drawings: dict[str, str] = {}

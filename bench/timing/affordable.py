@@ -103,8 +103,8 @@ def too_large(
         return {}
     short = draw_inputs(replace(shape, length=start), torch.device("cpu"), dtype, 0)
     found: dict[str, Reason] = {}
-    fills = shape.regime == "causal" and "decode_step" in among
-    for workload in (*(("forward",) if fills and "forward" not in among else ()), *among):
+    fills_cache = shape.regime == "causal" and "decode_step" in among
+    for workload in ("forward", *among) if fills_cache and "forward" not in among else among:
         if workload == "decode_step":
             # one query costs little, but under self-attention a forward call fills its cache
             if shape.regime == "causal" and "forward" in found:

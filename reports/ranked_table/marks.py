@@ -15,7 +15,7 @@ MARKS = {
     "decoder differs": "the variant has its own decoder or encoder, as in its paper",
     "search differs": "the variant has its own search for outputs",
     "other backbone": "its network is not that of the baseline",
-    "other network size": (
+    "other network options": (
         "its network is that of the baseline with other options, such as the widths that "
         "`run --match` chose"
     ),
@@ -127,7 +127,7 @@ def _of_its_training(comparison: Comparison, variant: str) -> Iterator[str]:
     )
     if network != expected and decodes_alike:
         same_kind = network.partition("[")[0] == expected.partition("[")[0]
-        yield "other network size" if same_kind else "other backbone"
+        yield "other network options" if same_kind else "other backbone"
     if cells.setting(variant, "protocol") != cells.setting(catalog.baseline, "protocol"):
         yield "other protocol"
 

@@ -286,7 +286,7 @@ def test_a_network_of_another_width_is_not_called_another_backbone(tmp_path: Pat
     records += [scored("scaled_dot", seed, 0.6, backbone="seq2seq[hidden=30]") for seed in range(2)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     table = lines_of(folder).set_index("variant")
-    assert table.loc["scaled_dot", "marks"] == "other network size"
+    assert table.loc["scaled_dot", "marks"] == "other network options"
 
 
 def test_parameters_are_printed_beside_the_score(markdown: str) -> None:

@@ -280,4 +280,4 @@ def test_the_help_of_shapes_says_what_letters_that_are_left_out_are(call):
     shape = AttendShape()
     sizes = ",".join(f"{letter}={getattr(shape, name)}" for letter, name in LETTERS.items())
     _, out, _ = call("run", "--help")
-    assert f"left out are {sizes}." in " ".join(out.split())
+    assert f"Defaults of single letters: {sizes}." in " ".join(out.split())
