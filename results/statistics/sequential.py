@@ -3,9 +3,9 @@
 Each look spends a share of the error rate (Lan & DeMets, 1983, Biometrika 70(3)), and the shares of
 all looks are at most 1, however many there are. So the p value of a pair after some looks is the
 least of `p of the look / its share`: a weighted Bonferroni correction, which holds whenever a run
-stops and for whatever reason (ADR 24). Looks whose mean difference has another sign than that of the
-last look do not count, so that a claim has the direction of the last look. With fewer looks claims
-are rarer, so the error rate holds.
+stops and for whatever reason (ADR 24). Looks whose mean difference has another sign than that of
+the last look do not count, so that a claim has the direction of the last look. With fewer looks
+claims are rarer, so the error rate holds.
 """
 
 import math
