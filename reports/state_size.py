@@ -12,8 +12,8 @@ from reports.ranked_table.comparison import Comparison
 METRIC = "state_bytes"
 LEAST_VARIANTS, LEAST_SIZES = 4, 3
 """Of a comparison that has a figure."""
-MOST_NAMED = 40
-"""Variants in one drawing; those without room for a name have it on hovering."""
+MOST_POINTS = 200
+"""All there are: what a small state loses is as much of the answer as what a large one keeps."""
 CAPTION = (
     "{metric}, mean over seeds with its 95% t interval, or from the least to the greatest seed "
     "where the interval would leave the range of the metric. It is drawn against the bytes that "
@@ -54,7 +54,7 @@ def quality_by_state(comparison: Comparison) -> QualityCost | None:
     if len(located) < LEAST_VARIANTS or not several or metric.better == "none":
         return None
     return QualityCost(
-        points=points_of(known, located, metric.better, metric.limits, MOST_NAMED),
+        points=points_of(known, located, metric.better, metric.limits, MOST_POINTS),
         quality_title=metric.axis,
         cost_title=known.metric(METRIC).axis,
         better=metric.better,

@@ -25,10 +25,10 @@ FLAGSHIP = "flagship.parquet"
 FLAGSHIP_FIGURE = ("transduction", "docs/images/copying.svg")
 """Task whose drawing is taken, and where it is kept."""
 MODERN_FIGURES = (
-    (state_section, "recall", "docs/images/state.svg"),
-    (longer_inputs_section, "induction", "docs/images/positions.svg"),
+    (RUN, state_section, "recall (transformer_decoder, layers=1)", "docs/images/state.svg"),
+    (MODERN, longer_inputs_section, "induction", "docs/images/positions.svg"),
 )
-"""Section of the report that draws, task whose drawing is taken, and where it is kept."""
+"""Run, section of its report that draws, comparison that is taken, and where it is kept."""
 _PLACE = re.compile(r"\{([^{}]+)\/([^{}\/|]+)\|?([^{}]*)\}")
 """Task, variant and metric, by default that which ranks."""
 
@@ -241,9 +241,10 @@ def _cell(cell: TableCell) -> str:
 
 
 def modern(root: Path) -> Part:
-    """Results and drawings of the published run of the preset `modern`, if there is one.
+    """Results of the published run of the preset `modern`, and drawings, if there is one.
 
-    A drawing that has several parts is shown whole.
+    A drawing that has several parts is shown whole. Recall against the size of the state is that
+    of `quick`, which holds more mechanisms.
     """
     pack = root / PUBLISHED / MODERN
     if not pack.exists():
@@ -251,15 +252,15 @@ def modern(root: Path) -> Part:
     folder = read_folder(pack)
     shown: list[str] = []
     drawings: dict[str, str] = {}
-    for drawn, task, name in MODERN_FIGURES:
-        section = drawn(folder)
+    for run, drawn, task, name in MODERN_FIGURES:
+        section = drawn(folder if run == MODERN else read_folder(root / PUBLISHED / run))
         blocks = () if section is None else section.blocks
         found = [one for one in blocks if isinstance(one, Figure) and task in one.title]
         parts = []
         for at, figure in enumerate(found, start=1):
             place = name if at == 1 else name.replace(".svg", f"-{at}.svg")
             drawings[place] = figure.svg
-            caption = _caption(figure) if at == 1 else ""
+            caption = f"{_caption(figure)} Run `{Path(run).stem}`." if at == 1 else ""
             parts.append(f"![{escape(figure.description)}]({place}){caption}")
         shown.append("<br>".join(parts))
     text = "\n".join([*_filled(MODERN_FINDINGS, folder), "", "\n\n".join(shown)])

@@ -1,6 +1,7 @@
 """Quality against cost of every variant: the figure of the first screen."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 
 from reports.blocks import Figure, QualityCost, QualityPoint
@@ -57,7 +58,8 @@ def _content(data: QualityCost, points: list[QualityPoint], width: float) -> Ite
     y = scale_over(values, (HEIGHT - 42, 12.0), limits=data.limits)
     yield from frame(x, y, (data.cost_title, data.quality_title))
     yield from _front(points, x, y)
-    order = sorted(points, key=lambda p: _importance(p, data.better))
+    same_cost = Counter(costs)
+    order = sorted(points, key=lambda p: _importance(p, data.better, same_cost[p.cost]))
     for point in reversed(order):
         yield _point(point, x, y)
     tags = [Tag(x.at(p.cost), y.at(p.quality), p.name, "h" if p.on_front else "") for p in order]
@@ -78,10 +80,14 @@ def _whisker(point: QualityPoint) -> tuple[float, float]:
     return point.quality, point.quality
 
 
-def _importance(point: QualityPoint, better: str) -> tuple[bool, bool, float]:
-    """Who is named first where room is short: the front, then references, then the best."""
+def _importance(point: QualityPoint, better: str, same_cost: int) -> tuple[bool, bool, int, float]:
+    """Who is named first where room is short.
+
+    The front, then references, then those whose cost few others have (as a cache of all keys is
+    that of many), then the best.
+    """
     sign = -1.0 if better == "higher" else 1.0
-    return not point.on_front, point.kind == "variant", sign * point.quality
+    return not point.on_front, point.kind == "variant", same_cost, sign * point.quality
 
 
 def _front(points: list[QualityPoint], x: Scale, y: Scale) -> Iterator[str]:

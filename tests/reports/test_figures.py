@@ -172,6 +172,16 @@ def test_every_point_of_the_overview_can_be_identified() -> None:
     assert 'class="f"' in svg
 
 
+def test_a_crowd_of_one_cost_does_not_take_the_names_of_others() -> None:
+    first = overview().points[0]
+    at = replace(first, kind="variant", on_front=False, low=math.nan, high=math.nan)
+    crowd = [replace(at, name=f"crowd{n}", cost=8.0, quality=0.9) for n in range(60)]
+    small = [replace(at, name=f"small{n}", cost=1.0 + n, quality=0.2 + 0.1 * n) for n in range(5)]
+    svg = quality_cost_figure(replace(overview(), points=(*crowd, *small))).svg
+    assert all(f">{point.name}</text>" in svg for point in small)
+    assert sum(f">{point.name}</text>" in svg for point in crowd) < 60
+
+
 def test_an_overview_of_odd_points_is_drawn() -> None:
     first = overview().points[0]
     nothing = QualityPoint(

@@ -70,6 +70,16 @@ def test_every_variant_stands_where_its_score_in_the_end_and_its_state_are(tmp_p
         assert point.low < point.quality < point.high
 
 
+def test_no_variant_is_left_out_of_a_large_comparison(tmp_path: Path) -> None:
+    # what a small state loses stood behind 40 variants that keep every key, and was not drawn
+    crowd = {f"linear_attention[eps=1e-{at}]": (0.9, 65536) for at in range(1, 61)}
+    (comparison,) = folder(tmp_path, {**KEPT, **crowd}).comparisons
+    drawn = quality_by_state(comparison)
+    assert drawn is not None
+    assert len(drawn.points) == len(KEPT) - 1 + len(crowd)
+    assert min(point.quality for point in drawn.points) == pytest.approx(0.29)
+
+
 def test_the_axis_of_bytes_is_logarithmic_and_the_page_has_the_figure(tmp_path: Path) -> None:
     run = folder(tmp_path, KEPT)
     section = state_section(run)
