@@ -7,12 +7,15 @@ from reports.blocks import Column, TableBlock, TableCell
 from reports.choices import COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
+from reports.numbers import plain
+from reports.training_cost import ASSUMED
 
 PAGE = "report.md"
 """The page of a run, in the folder of its name."""
 ABOUT_COSTS = (
     f"Cost of a step: {COST_HELP} It is “about the same” where its interval lies within the noise "
-    "of its run, which the A/A control of the run shows, and “unclear” where a part of it does."
+    "of its run, a factor that its A/A control shows, or "
+    f"{plain(ASSUMED)} where there is none, and “unclear” where a part of it does."
 )
 ABOUT_SEEDS = f"Seeds: {SEEDS_HELP}"
 DIAGNOSTIC_TITLE, USE_TITLE = "Diagnostic tests", "Uses of attention"

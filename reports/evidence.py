@@ -1,4 +1,4 @@
-"""The evidence for a choice: against what it was measured, and what else is as good."""
+"""The evidence for a choice: against what it was measured, and what is tied with the best."""
 
 import math
 from dataclasses import dataclass, replace
@@ -25,8 +25,9 @@ class Evidence:
     against: str
     """Score of the baseline, or of uniform attention where the baseline is not beaten."""
     marks: tuple[str, ...] = ()
-    """What the reference lacks or has not learned, how the baseline stands where it is not the
-    reference, and how both stand after training where an area along training is ranked."""
+    """What the reference lacks or has not learned, whether the difference is below the margin,
+    how the baseline stands where it is not the reference, and how both stand after training where
+    an area along training is ranked."""
     p: float = math.nan
     """Of no difference to the reference; NaN where nothing was tested."""
     seeds: str
@@ -57,6 +58,7 @@ def evidence_of(need: Need) -> Evidence:
     if need.beats_baseline:
         marks += ["no positions"] if need.baseline_lacks_positions else []
         marks += ["not above uniform attention"] if need.baseline_is_uniform else []
+        marks += _small(comparison, variant, base or "")
     if base and base not in (variant, beaten):
         marks.append(f"n.s. against {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None
@@ -112,6 +114,14 @@ def stands_for(comparison: Comparison) -> str:
     return f"{told} ({options.replace(',', ', ')})" if options and options not in task else told
 
 
+def _small(comparison: Comparison, variant: str, other: str) -> list[str]:
+    """Say so where a significant difference is below the margin, which is of no practical size."""
+    gaps, margin = comparison.differences(variant, other), comparison.ranked_by.margin
+    if not gaps or margin is None or not abs(fmean(gaps)) < margin:
+        return []
+    return [f"a difference below the margin of {plain(margin)}"]
+
+
 def _after_training(comparison: Comparison, variant: str, other: str) -> list[str]:
     """What the two score when training has ended, where an area along training is ranked."""
     plain_metric = learned_in_the_end(comparison.metric)
@@ -153,7 +163,7 @@ def _non_neural(need: Need) -> str:
 
 
 def _ties(need: Need) -> str:
-    """How many others are as good, and why one with a better mean was not chosen."""
+    """How many others are tied with the best, and why one with a better mean was not chosen."""
     tied = tied_with_best(need.evidence)
     others = [name for name in tied if name != need.variant]
     if not others:

@@ -7,11 +7,14 @@ from bench.api.headline import is_made
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
+from reports.numbers import counted
 from reports.prose import join
 from reports.training_cost import in_order
 
 MOST_NAMED = 3
 """Needs that the sentence names."""
+MOST_TIED = 2
+"""Variants tied with the best that the sentence names; the others are counted."""
 FEW_SEEDS = 5
 """From as many seeds on the sentence does not count them."""
 
@@ -94,22 +97,19 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     where = f"In the {'other ' if other else ''}{len(found)} {use} at this size"
     if len(found) == 1:
         where = f"For {uncapitalized(found[0].title)} at this size"
-    often = _most_often(found)
+    often = often_tied(found)
     if not often:
         return f"{where} no variant is tied with the best in half of them."
-    names = join([label(name) for name, _ in often])
-    are = "is" if len(often) == 1 else "are"
-    every = all(count == len(found) for _, count in often)
-    told = f"{where} {names} {are} {'' if every else 'most often '}tied with the best"
-    costs = {name: in_order(overall_cost(found, name), found[0].noise) for name, _ in often}
+    # what is tied everywhere stands without what is not, and is counted
+    everywhere = [name for name, count in often if count == len(found)]
+    named = everywhere[:MOST_TIED] or [name for name, _ in often[:MOST_TIED]]
+    rest = len(everywhere[MOST_TIED:])
+    names = join([*map(label, named), *([counted(rest, "other")] if rest else [])])
+    are = "is" if len(named) == 1 else "are"
+    told = f"{where} {names} {are} {'' if everywhere else 'most often '}tied with the best"
+    costs = {name: in_order(overall_cost(found, name), found[0].noise) for name in named}
     known = {name: cost for name, cost in costs.items() if math.isfinite(cost)}
     if len({f"{cost:.2g}" for cost in known.values()}) < 2:
         return f"{told}."
-    return f"{told}, and {label(min(known, key=lambda name: known[name]))} is the cheaper."
-
-
-def _most_often(found: Sequence[Need]) -> list[tuple[str, int]]:
-    """Two variants at most; what is tied everywhere stands without what is not."""
-    often = often_tied(found)[:2]
-    everywhere = [one for one in often if one[1] == len(found)]
-    return everywhere or often
+    cheap = label(min(known, key=lambda name: known[name]))
+    return f"{told}. Of {join([*map(label, named)])} {cheap} is the cheaper."

@@ -211,8 +211,17 @@ def find(axis: str, name: str) -> Registration[object]:
     """
     found = _ENTRIES[axis].get(name)
     if found is None:
+        readers = [one for one, it in _ENTRIES[axis].items() if name in _data_sets(it)]
+        if readers:
+            read = ", ".join(sorted(readers))
+            raise UnknownName(f"{name!r} is no {axis} but a data set; it is read by {read}.")
         raise UnknownName.among(axis, name, _ENTRIES[axis], see=f"bench list {axis}")
     return found
+
+
+def _data_sets(entry: Registration[object]) -> tuple[str, ...]:
+    """Data sets that a task reads; nothing else names any."""
+    return getattr(entry.target, "data_sets", ())
 
 
 @overload

@@ -18,7 +18,8 @@ test and the numbers behind the choice, and what it costs. Runs of one use stand
 other, those that train longest first: `flagship` trains until validation gets no better or for
 12,000 steps, minutes in most cases; `multi30k` trains for four minutes of CPU time; `modern`,
 `quick` and `families` train for some seconds to some tens of seconds. Sizes and variants differ
-between runs, so two of them may name different ones. “Tied with” says what is as good. A use is
+between runs, so two of them may name different ones. “Tied with” names variants that are not
+significantly different from the one with the best mean; they need not be equally good. A use is
 left out where no run has a variant above uniform attention. All runs are of small networks on a
 CPU; read [what the bench cannot show](../../docs/limits.md) before you quote a number, and [how the
 rule works and what is tested](../../docs/statistics.md#what-to-choose).

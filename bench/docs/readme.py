@@ -122,11 +122,11 @@ FINDINGS = (
     "{recall/scaled_dot|token_accuracy} and the other three are behind already: "
     "{recall/linear_attention|token_accuracy}, {recall/gated_deltanet|token_accuracy} and "
     "{recall/sliding_window|token_accuracy}. Recurrences stand here without the norm and the gate "
-    "of their papers, so this is not the size of their state alone.",
+    "of their papers, so the gap cannot be ascribed to the size of the state alone.",
 )
 FLAGSHIP_FINDINGS = (
-    "- **At four and eight times the length of training the same mechanisms lead.** Trained on "
-    "copying up to 8 symbols until validation got no better or for 12,000 steps, and tested on "
+    "- **On copies four and eight times as long as in training, location-based and monotonic "
+    "mechanisms lead again.** Trained on copying up to 8 symbols until validation got no better or for 12,000 steps, and tested on "
     "32 and 64 (preset `flagship`), `ntm_addressing` writes {transduction/ntm_addressing} of a "
     "string before its first error, `mma_h` {transduction/mma_h}, `location_aware` "
     "{transduction/location_aware} and `ssnt` {transduction/ssnt}. `raffel_monotonic` writes "
@@ -144,11 +144,11 @@ MODERN_FINDINGS = (
     "without this option names {composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
     "{composition[group=s5]/scaled_dot}. One swap is what one step of such a rule can express; "
     "products of any permutations were not tested.",
-    "- **In one copying task rotary positions hinder strings longer than those of training.** On "
-    "`causal_copy`, in "
+    "- **In one copying task networks with rotary positions copy less of long strings than networks "
+    "without positions.** On `causal_copy`, in "
     "networks with a causal convolution of width 3, trained on up to 32 tokens and tested on up "
     "to 128, `rope` copies {causal_copy/rope} of the tokens. Without any positions in "
-    "attention, with the convolution alone, it is {causal_copy/nope}, with `alibi` "
+    "attention, with the convolution alone, the share is {causal_copy/nope}, with `alibi` "
     "{causal_copy/alibi}, with `fox` {causal_copy/fox}. With 32 tokens all of these copy nearly "
     "everything (`rope` {causal_copy/rope|token_accuracy}); the recurrence `gated_deltanet` copies "
     "{causal_copy/gated_deltanet|token_accuracy} there, so it has not learned the task.",
@@ -161,11 +161,13 @@ MODERN_FINDINGS = (
 LIMITS = (
     "Networks here have widths of 32 to 256 and train for seconds to minutes on a CPU; they say "
     "nothing about large models or GPUs. The baseline `scaled_dot` has no positions unless they "
-    "are named. Where rates were tuned, they are the best of three on one seed. Rates, the end of "
-    "training and the tested weights were chosen on validation that holds longer inputs where the "
-    "test does, and a few recipes by looking at published seeds ([limits](docs/limits.md)). Scores "
-    "are means of {} paired seeds with 95% t intervals; where one would leave the range, the "
-    "lowest and the highest seed follow the mean. p values are those of moderated paired t tests "
+    "are named. Learning rates are the best of three on one seed, or that of the task. Learning "
+    "rates, the last step and the checkpoint that is tested were chosen on validation that holds "
+    "longer inputs where the test does. Sizes of some tasks and a few recipes were chosen by "
+    "scores of published seeds, so distances to uniform attention are optimistic "
+    "([limits](docs/limits.md)). Scores are means of {} paired seeds with 95% t intervals; where "
+    "an interval would leave the range of the metric, the lowest and the highest seed follow the "
+    "mean. p values are those of moderated paired t tests "
     "with Holm's correction ([statistics](docs/statistics.md)). “Decided” means that a test finds "
     "a difference, or shows it to be smaller than a margin."
 )

@@ -30,10 +30,10 @@ HOW_TO_READ = (
     "One attention layer with its projections, without the feed-forward network around it. Prefill "
     "reads a prompt of this many tokens at once. Decode answers one more token with everything "
     "before it in the cache. Tokens are counted over all rows of the batch. “To baseline” is the "
-    "value over that of the baseline in the same round, with a 95% t interval over rounds. "
-    "Variants are timed in several processes, each with a baseline of its own, so that a ratio may "
-    "differ from that of two rows, and two processes by more than an interval. Of tokens per "
-    "second, more than 1 is faster. State is what one row keeps for the next token, measured from "
+    "value over that of the baseline in the same round, with a 95% t interval over rounds. Each "
+    "process times a baseline of its own. So a ratio may differ from the quotient of two rows, and "
+    "times of two processes may differ by more than their intervals. A ratio of tokens per second "
+    "above 1 means faster than the baseline. State is what one row keeps for the next token, measured from "
     "live tensors. “A token adds” is the growth of the state between this length and a "
     "neighboring one: a cache of all keys grows with every token, a recurrence or a full window "
     "does not. Peak is the memory of tensors while the prompt is read. Heads are those that were "
@@ -108,13 +108,33 @@ def _over_lengths(
             Column(title="Variant"),
             *(Column(title=f"{length:,.0f}", numeric=True, better="higher") for length in shown),
         ),
-        rows=tuple(
-            (TableCell(text=label(name)), *(_ratio(label(name), line) for line in found[name]))
-            for name in sorted(names, key=order)
+        rows=(
+            *(
+                (TableCell(text=label(name)), *(_ratio(label(name), line) for line in found[name]))
+                for name in sorted(names, key=order)
+            ),
+            _noise_row(slots.lines[place] for place in shown.values()),
         ),
-        notes=("Ratios with 95% t intervals; more than 1 is faster than the baseline.",),
+        notes=(
+            "Ratios with 95% t intervals over rounds of one process; more than 1 is faster than "
+            "the baseline. A/A noise is how far the interval of the same code, timed twice, "
+            "reaches away from 1, the largest of all processes. What lies within twice the noise "
+            "of its column is not decided.",
+        ),
     )
     return (table,)
+
+
+def _noise_row(lines: Iterable[Mapping[str, Mapping[str, Line]]]) -> tuple[TableCell, ...]:
+    """The A/A noise of decoding in each column."""
+    found = [most_noise(one.values(), DECODE) for one in lines]
+    cells = [
+        TableCell(text=_percent(noise), sort=noise)
+        if math.isfinite(noise)
+        else dash("Nothing was timed twice here.")
+        for noise in found
+    ]
+    return (TableCell(text="A/A noise"), *cells)
 
 
 def slots_sentence(folder: RunFolder) -> str:
@@ -151,8 +171,11 @@ def slots_sentence(folder: RunFolder) -> str:
         f"{plain(one['ratio_high'])})"
         for name, one in bounds.items()
     ]
-    noise = most_noise(lines.values(), STEP)
-    twice = f" The same code timed twice differs by up to {_percent(noise)}."
+    noise = most_noise(lines.values(), DECODE)
+    twice = (
+        " The A/A control, which is the same code timed twice, has an interval that reaches up to "
+        f"{_percent(noise)} away from equal speed."
+    )
     return f"{told} Fastest: {join(named)}.{twice if math.isfinite(noise) else ''}"
 
 

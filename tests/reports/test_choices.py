@@ -67,8 +67,8 @@ def test_of_tied_variants_the_cheaper_one_is_chosen_and_the_sentence_says_why(tm
     folder = written(tmp_path / "run", tasks, steps={OTHER: 5.0})
     assert [row["Variant"] for row in texts(folder)] == ["shaw_rpr", "scaled_dot", "scaled_dot"]
     assert headline(folder).endswith(
-        "In the other 2 uses at this size scaled_dot and bahdanau are tied with the best, and "
-        "scaled_dot is the cheaper."
+        "In the other 2 uses at this size scaled_dot and bahdanau are tied with the best. Of "
+        "scaled_dot and bahdanau scaled_dot is the cheaper."
     )
 
 

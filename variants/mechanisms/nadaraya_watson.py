@@ -108,6 +108,8 @@ class NadarayaWatson(Variant):
         self.config = config
         self.kernel: Kernel = config.kernel
         self.start_beta = _default_beta(config, dims.key_width)
+        if config.beta is not None:
+            self.starts_outside = "the precision is the one that was asked for"
         if config.kernel in COMPACT and self.start_beta > 0:
             # as far apart, counted in bandwidths, as keys of unit variance are at the default
             self.spread = min(1.0, (_edged_beta(dims.key_width) / self.start_beta) ** 0.5)

@@ -43,6 +43,11 @@ def test_an_unknown_name_is_answered_with_the_closest_and_where_to_look():
         find("score", "addtive")
 
 
+def test_the_name_of_a_data_set_is_answered_with_the_tasks_that_read_it():
+    with pytest.raises(UnknownName, match="'multi30k' is no task but a data set; .*translation"):
+        registry.find("task", "multi30k")
+
+
 def test_a_name_taken_by_another_module_is_refused():
     with pytest.raises(InvalidConfig, match="'dot' of elsewhere is already registered"):
         add_registration(

@@ -125,3 +125,9 @@ def test_half_of_the_keys_have_the_logarithm_of_half(plant):
     subject = build_subject(resolve("planted"), PLACEMENTS[0], fresh=1, width=32)
     shares = _shares(subject, 0)
     assert float(shares.min()) == pytest.approx(0.5)  # log 4 over log 16
+
+
+def test_a_precision_that_was_asked_for_starts_where_it_was_put():
+    found = check("nadaraya_watson[beta=100.0,learn=false]").told["start_entropy"]
+    assert found.endswith("the precision is the one that was asked for")
+    assert check("nadaraya_watson").passed == ("start_entropy",)
