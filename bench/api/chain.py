@@ -121,10 +121,11 @@ class Chain(Variant):
     def _can_forget(self) -> bool:
         """Whether a cache may lose old keys: it has other lengths then, which nobody may go by."""
         return (
-            self._is_plain_softmax()
+            self.normalizer.visible_alone
+            and not self._has_features
             and "dot_form" in self.score.gives
             and "weighted_sum" in self.readout.gives
-            and not self._moved
+            and all(p.by_place for p in self.positions if p.changes_energy or p.changes_output)
         )
 
     def _declare_cost(self) -> None:

@@ -28,6 +28,9 @@ class Position(Component):
     energy_reads: frozenset[Content] = frozenset()
     """What its energies read; empty where they go by places, labels and gates alone."""
     changes_output: bool = False
+    by_place: bool = False
+    """Whether what it adds goes by `Call.key_position`, so that a cache may forget keys between
+    those that are left."""
     gives_features: bool = False
     num_features: int = 0
     """Per-key features handed to the score; set where `gives_features`."""

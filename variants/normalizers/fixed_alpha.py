@@ -41,6 +41,7 @@ class FixedAlpha(Normalizer):
     """
 
     gives = frozenset({"simplex"})
+    visible_alone = True
     alpha: ClassVar[float]
 
     def __init__(self, config: FixedAlphaConfig, dims: Dims) -> None:

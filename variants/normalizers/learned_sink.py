@@ -38,6 +38,7 @@ class LearnedSinkNormalizer(Normalizer):
     """exp(e) / (exp(b) + sum exp(e)) over the allowed keys, b learned by head; time O(L S)."""
 
     starts = {"sink": 0.0}
+    visible_alone = True
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -34,6 +34,7 @@ class LogisticSigmoidNormalizer(Normalizer):
     """sigmoid(e) on allowed keys, each alone; time O(L S) per head."""
 
     gives = frozenset({"unit_weights"})
+    visible_alone = True
     removes = frozenset({"weights"})
 
     def normalize(

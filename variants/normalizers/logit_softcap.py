@@ -55,6 +55,8 @@ class LogitSoftcapConfig(Config):
 class LogitSoftcapNormalizer(Normalizer):
     """exp(s tanh(e / s)) over its sum, on allowed keys; time O(L S) per head."""
 
+    visible_alone = True
+
     # not `softmax`: fused code would leave the cap out
     gives = frozenset({"simplex"})
 

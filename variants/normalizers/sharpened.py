@@ -50,6 +50,8 @@ class SharpenedConfig(Config):
 class SharpenedNormalizer(Normalizer):
     """exp(g e) / sum exp(g e) over the allowed keys."""
 
+    visible_alone = True
+
     # not `softmax`: fused code would leave the sharpness out
     gives = frozenset({"simplex"})
 

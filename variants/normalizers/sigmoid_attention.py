@@ -37,6 +37,7 @@ class SigmoidAttentionNormalizer(Normalizer):
     """sigmoid(e - log n) on allowed keys, n their number; weights do not compete. Time O(L S)."""
 
     gives = frozenset({"unit_weights"})
+    visible_alone = True
     removes = frozenset({"weights"})
 
     def normalize(

@@ -69,6 +69,7 @@ class SoftmaxNormalizer(Normalizer):
         self.mask_mode = config.mask_mode
         if config.mask_mode == "neg_inf":
             self.softmax_temperature = config.temperature
+            self.visible_alone = True
 
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call

@@ -34,6 +34,8 @@ from variants.normalizers.sink_softmax import oracle_sink_softmax, sink_softmax
 class SoftmaxOffByOneNormalizer(Normalizer):
     """exp(e) / (1 + sum exp(e)) over the allowed keys; time O(L S) per head."""
 
+    visible_alone = True
+
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:

@@ -45,6 +45,8 @@ class SoftpickNormalizer(Normalizer):
     A row sums to at most one. Keys of energies below zero weigh nothing, yet they count in the sum.
     """
 
+    visible_alone = True
+
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "never_positive": "it reads keys of positive energy alone, and this score gives none",
     }

@@ -47,6 +47,8 @@ class SsmaxConfig(Config):
 class SsmaxNormalizer(Normalizer):
     """exp(s log(n) e) over its sum, n the number of allowed keys; time O(L S) per head."""
 
+    visible_alone = True
+
     # not `softmax`: fused code would leave the factor out
     gives = frozenset({"simplex"})
 

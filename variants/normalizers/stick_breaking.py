@@ -41,6 +41,7 @@ class StickBreakingNormalizer(Normalizer):
     """
 
     gives = frozenset({"ordered"})
+    visible_alone = True
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "a stick is broken back from the query, and cross attention has two sequences",
         "pool": "a stick is broken back from the query, and that of pooling is not in the sequence",

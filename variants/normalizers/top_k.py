@@ -54,6 +54,7 @@ class TopKNormalizer(Normalizer):
     """
 
     gives = frozenset({"simplex", "jumps"})
+    visible_alone = True
 
     def __init__(self, config: TopKConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -41,6 +41,7 @@ class Alibi(Position):
 
     unsupported = ONE_SEQUENCE
     changes_energy = True
+    by_place = True
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)

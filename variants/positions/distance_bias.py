@@ -58,6 +58,7 @@ class DistanceBias(Position):
         "pool": "distances need one sequence, and the query of pooling is not in it",
     }
     changes_energy = True
+    by_place = True
 
     starts = {"table": 0.0}  # no distance is preferred
 

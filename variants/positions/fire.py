@@ -74,6 +74,7 @@ class Fire(Position):
         "pool": "distances need one sequence, and the query of pooling is not in it",
     }
     changes_energy = True
+    by_place = True
 
     def __init__(self, config: FireConfig, dims: Dims) -> None:
         super().__init__(config, dims)

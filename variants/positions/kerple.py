@@ -57,6 +57,7 @@ class Kerple(Position):
 
     unsupported = ONE_SEQUENCE
     changes_energy = True
+    by_place = True
 
     def __init__(self, config: KerpleConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -38,17 +38,33 @@ def collect(weights: Float[Tensor, "B H L S"], first: int, clip: int) -> Float[T
 
 
 def distances(call: Call) -> Int[Tensor, " n"]:
-    """Key minus query: from the last query and first key to the first query and last key."""
+    """Key minus query: from the last query and first key to the first query and last key.
+
+    A single query behind a cache that has forgotten keys gets those of the keys that are left, or a
+    step would cost as much as if nothing had been forgotten.
+    """
+    if _few(call):
+        return call.key_position - call.offset
     last = call.offset + call.query.shape[2] - 1
-    keys = call.memory.source.key.shape[2]
-    return torch.arange(-last, keys - call.offset, device=call.query.device)
+    return torch.arange(-last, _arrived(call) - call.offset, device=call.query.device)
 
 
 def diagonals(values: Float[Tensor, "H n"], call: Call) -> Float[Tensor, "1 H L S"]:
     """For every query and key the number of their distance, in the order of `distances`."""
+    if _few(call):
+        return values[None, :, None]
     # the window of a query begins one number before that of the query before it
-    windows = values.unfold(-1, call.memory.source.key.shape[2], 1)
-    return windows.flip(-2).unsqueeze(0)
+    windows = values.unfold(-1, _arrived(call), 1).flip(-2).unsqueeze(0)
+    return windows[..., call.key_position] if call.memory.forgotten else windows
+
+
+def _few(call: Call) -> bool:
+    return bool(call.memory.forgotten) and call.query.shape[2] == 1
+
+
+def _arrived(call: Call) -> int:
+    """Keys so far, those that were forgotten included."""
+    return call.memory.source.key.shape[2] + call.memory.forgotten
 
 
 def shift(by_distance: Float[Tensor, "B H L n"], keys: int) -> Float[Tensor, "B H L S"]:

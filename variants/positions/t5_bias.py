@@ -67,6 +67,7 @@ class T5Bias(Position):
 
     unsupported = ONE_SEQUENCE
     changes_energy = True
+    by_place = True
     row_of: Int[Tensor, " n"]
 
     def __init__(self, config: T5BiasConfig, dims: Dims) -> None:

@@ -5,6 +5,9 @@ import torch
 
 import variants
 from bench.api.kept_bytes import state_bytes
+from bench.api.normalizer import NORMALIZERS
+from bench.api.position import POSITIONS
+from bench.api.registry import registrations
 from bench.api.room import LEAST, SHARE, capacity_for
 from bench.timing.memory import TensorBytes
 from tests.bench.api.test_source import memory, pieces, same
@@ -76,7 +79,7 @@ def test_room_grows_by_a_share_of_what_there_is():
     assert capacity_for(20, 12) == 20
 
 
-@pytest.mark.parametrize("selector", ["mha", "mqa", "mla", "tpa"])
+@pytest.mark.parametrize("selector", ["mha", "gqa", "mqa", "mla", "nsa", "fox", "tpa"])
 def test_a_decode_step_does_not_copy_the_cache(selector):
     attention, new = built(selector), drawn(1, 1, DIM, seed=2)
     x = drawn(1, 1024, DIM)
@@ -88,9 +91,9 @@ def test_a_decode_step_does_not_copy_the_cache(selector):
             )
     assert answer.state.cache.room is state.cache.room
     assert answer.state.cache.source.key.shape[2] == 1025
-    # what is held besides is a few numbers a key: places, and which keys are seen; keys that are
-    # wider than values have no fused code here, and a copy for each head; factors are written out
-    assert seen.peak < {"mla": 5, "tpa": 2}.get(selector, 0.5) * state_bytes([state])
+    # what is held besides is a few numbers a key: places, energies, and which keys are seen;
+    # tpa writes its factors out
+    assert seen.peak < {"tpa": 2}.get(selector, 0.5) * state_bytes([state])
 
 
 KEPT = {"mha": 2 * DIM, "gqa": 2 * DIM // 2, "mqa": 2 * DIM // 4, "mla": 16 + 8}
@@ -143,6 +146,12 @@ WINDOWS = {
     "sliding_window[window=8,head=tpa]": 8,
     "sliding_window[window=8,head=mqa]": 8,
 }
+FORGETTING = [name for name, one in registrations(NORMALIZERS).items() if one.target.visible_alone]
+"""Normalizers that say that a hidden key changes nothing."""
+WINDOWS |= {f"sliding_window[window=8,normalizer={name}]": 8 for name in FORGETTING}
+BY_PLACE = [name for name, one in registrations(POSITIONS).items() if one.target.by_place]
+"""Positions that say that they go by the places of keys, wherever in the cache these are."""
+WINDOWS |= {f"streaming[window=8,sinks=3,position={name}]": 11 for name in BY_PLACE}
 
 
 @pytest.mark.parametrize("parts", [1, 3, 17])
@@ -179,7 +188,15 @@ def test_weights_of_a_window_stand_at_the_places_of_their_keys(selector):
         torch.testing.assert_close(answer.weights, whole.weights[:, :, t : t + 1, : t + 1])
 
 
-@pytest.mark.parametrize("selector", ["sliding_window[window=4,position=alibi]", "mha", "additive"])
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "sliding_window[window=4,position=shaw_rpr]",
+        "sliding_window[window=4,normalizer=hardmax]",
+        "mha",
+        "additive",
+    ],
+)
 def test_others_forget_nothing(selector):
     _, state = walk(built(selector, heads=2), drawn(1, 20, DIM), 1)
     assert state.cache.source.key.shape[2] == 20
