@@ -33,14 +33,15 @@ ALWAYS = ("supported", "contradicted")
 """Standings that the headline counts even where no claim has them."""
 HOW_DECIDED = (
     "A claim is cut into parts: contrasts of trained networks, and bounds of computed numbers. "
-    "Each contrast has an expected direction and a margin, the least difference that counts. It is "
-    "supported if the difference is significant (p below 0.05 against zero, over paired seeds) in "
-    "the expected direction and its mean is at least the margin. It is contradicted if it is "
-    "significant in the other direction, or shown to be smaller than the margin. A claim "
-    "is also contradicted if the difference has the expected sign but is shown to be smaller than "
-    "the margin, or if there is shown to be no such difference; the line then says “below the "
-    "margin”. Margins are those of this bench, for sources seldom name a size. Where the interval of a difference includes the "
-    "margin, its mean alone decided on which side it is, and the result says so.",
+    "Each contrast has an expected direction and a margin, the least difference that counts. It "
+    "is supported if the difference is significant (p below 0.05 against zero, over paired seeds) "
+    "in the expected direction and its mean is at least the margin. It is contradicted if it is "
+    "significant in the other direction, or shown to be smaller than the margin. A claim is also "
+    "contradicted if the difference has the expected sign but is shown to be smaller than the "
+    "margin, or if there is shown to be no such difference; the line then says “below the "
+    "margin”. Margins are those of this bench, for sources seldom name a size. Where the interval "
+    "of a difference includes the margin, its mean alone decided on which side it is, and the "
+    "result says so.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significant and its mean is at least the "
     "margin. Everything else is undecided, and so is a contrast without any difference in any "

@@ -36,7 +36,8 @@ STATE_SIZES = tuple(f"mamba2_ssd[head=multi[key_width={width}]]" for width in (4
 LAYERS = tuple(
     f"{name}[head=short_convolution]" for name in ("retnet", "gla", "mamba2_ssd", "gated_deltanet")
 )
-"""Recurrences in the layers of their papers: a norm and a gate behind, convolutions in front."""
+"""Recurrences with a norm and a gate behind, as in their papers, and convolutions in front, which
+the papers of `retnet` and `gla` do not have."""
 CACHES = ("mqa", "gqa", "mla", "sliding_window[window=32]", "streaming[window=28]")
 """Softmax attention that keeps less than a key and a value of every head and token."""
 WEIGHTS = (

@@ -39,8 +39,8 @@ class Normalizer(Component):
     """Set where this is a softmax over the allowed keys and nothing else, which fused code and
     gathered windows may compute instead."""
     visible_alone: bool = False
-    """Whether weights of the allowed keys depend on their energies alone, neither on hidden keys nor
-    on where keys stand, so that a cache may forget what a window no longer shows."""
+    """Whether weights of the allowed keys depend on their energies alone, neither on hidden keys
+    nor on where keys stand, so that a cache may forget what a window no longer shows."""
 
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call

@@ -126,13 +126,14 @@ FINDINGS = (
 )
 FLAGSHIP_FINDINGS = (
     "- **On copies four and eight times as long as in training, location-based and monotonic "
-    "mechanisms lead again.** Trained on copying up to 8 symbols until validation got no better or for 12,000 steps, and tested on "
-    "32 and 64 (preset `flagship`), `ntm_addressing` writes {transduction/ntm_addressing} of a "
-    "string before its first error, `mma_h` {transduction/mma_h}, `location_aware` "
-    "{transduction/location_aware} and `ssnt` {transduction/ssnt}. `raffel_monotonic` writes "
-    "{transduction/raffel_monotonic}, `scaled_dot` {transduction/scaled_dot} and uniform attention "
-    "{transduction/uniform}. All of them have learned the lengths of training: of these strings "
-    "`scaled_dot` writes {transduction/scaled_dot|prefix_accuracy} and uniform attention "
+    "mechanisms lead again.** Trained on copying up to 8 symbols until validation got no better "
+    "or for 12,000 steps, and tested on 32 and 64 (preset `flagship`), `ntm_addressing` writes "
+    "{transduction/ntm_addressing} of a string before its first error, `mma_h` "
+    "{transduction/mma_h}, `location_aware` {transduction/location_aware} and `ssnt` "
+    "{transduction/ssnt}. `raffel_monotonic` writes {transduction/raffel_monotonic}, `scaled_dot` "
+    "{transduction/scaled_dot} and uniform attention {transduction/uniform}. All of them have "
+    "learned the lengths of training: of these strings `scaled_dot` writes "
+    "{transduction/scaled_dot|prefix_accuracy} and uniform attention "
     "{transduction/uniform|prefix_accuracy}.",
 )
 MODERN_FINDINGS = (
@@ -144,13 +145,13 @@ MODERN_FINDINGS = (
     "without this option names {composition[group=s5]/deltanet}, the softmax of `scaled_dot` "
     "{composition[group=s5]/scaled_dot}. One swap is what one step of such a rule can express; "
     "products of any permutations were not tested.",
-    "- **In one copying task networks with rotary positions copy less of long strings than networks "
-    "without positions.** On `causal_copy`, in "
-    "networks with a causal convolution of width 3, trained on up to 32 tokens and tested on up "
-    "to 128, `rope` copies {causal_copy/rope} of the tokens. Without any positions in "
-    "attention, with the convolution alone, the share is {causal_copy/nope}, with `alibi` "
-    "{causal_copy/alibi}, with `fox` {causal_copy/fox}. With 32 tokens all of these copy nearly "
-    "everything (`rope` {causal_copy/rope|token_accuracy}); the recurrence `gated_deltanet` copies "
+    "- **In one copying task networks with rotary positions copy less of long strings than "
+    "networks without positions.** On `causal_copy`, in networks with a causal convolution of "
+    "width 3, trained on up to 32 tokens and tested on up to 128, `rope` copies "
+    "{causal_copy/rope} of the tokens. Without any positions in attention, with the convolution "
+    "alone, the share is {causal_copy/nope}, with `alibi` {causal_copy/alibi}, with `fox` "
+    "{causal_copy/fox}. With 32 tokens all of these copy nearly everything (`rope` "
+    "{causal_copy/rope|token_accuracy}); the recurrence `gated_deltanet` copies "
     "{causal_copy/gated_deltanet|token_accuracy} there, so it has not learned the task.",
     "- **After some hundred steps of language modeling, the best networks are hardly better "
     "than trigrams.** With equally large networks on `wikitext2_mini`, `gated_deltanet` has a "

@@ -27,17 +27,18 @@ from reports.sections.timed_slots import (
 from reports.speed_rows import USUAL_CODE, line_of
 
 HOW_TO_READ = (
-    "One attention layer with its projections, without the feed-forward network around it. Prefill "
-    "reads a prompt of this many tokens at once. Decode answers one more token with everything "
-    "before it in the cache. Tokens are counted over all rows of the batch. “To baseline” is the "
-    "value over that of the baseline in the same round, with a 95% t interval over rounds. Each "
-    "process times a baseline of its own. So a ratio may differ from the quotient of two rows, and "
-    "times of two processes may differ by more than their intervals. A ratio of tokens per second "
-    "above 1 means faster than the baseline. State is what one row keeps for the next token, measured from "
-    "live tensors. “A token adds” is the growth of the state between this length and a "
-    "neighboring one: a cache of all keys grows with every token, a recurrence or a full window "
-    "does not. Peak is the memory of tensors while the prompt is read. Heads are those that were "
-    "timed: query heads; key heads × width of a key + width of a value."
+    "One attention layer with its projections, without the feed-forward network around it. "
+    "Prefill reads a prompt of this many tokens at once. Decode answers one more token with "
+    "everything before it in the cache. Tokens are counted over all rows of the batch. “To "
+    "baseline” is the value over that of the baseline in the same round, with a 95% t interval "
+    "over rounds. Each process times a baseline of its own. So a ratio may differ from the "
+    "quotient of two rows, and times of two processes may differ by more than their intervals. A "
+    "ratio of tokens per second above 1 means faster than the baseline. State is what one row "
+    "keeps for the next token, measured from live tensors. “A token adds” is the growth of the "
+    "state between this length and a neighboring one: a cache of all keys grows with every token, "
+    "a recurrence or a full window does not. Peak is the memory of tensors while the prompt is "
+    "read. Heads are those that were timed: query heads; key heads × width of a key + width of a "
+    "value."
 )
 MOST_NAMED = 3
 """Variants that the sentence names."""

@@ -261,7 +261,7 @@ def test_every_unit_with_a_rate_that_writes_what_it_forgets_is_the_gate_of_fla(a
     agree(
         "hgrn2",
         FLA,
-        "70 places, as its layer calls the gated kernel",
+        "70 places, the gated kernel with the gates of its layer",
         attend(mine, **inputs),
         theirs.transpose(1, 2),
         inputs=inputs,

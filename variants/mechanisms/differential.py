@@ -3,12 +3,14 @@
 Ye et al., 2025, "Differential transformer", https://arxiv.org/abs/2410.05258, section 2.1.
 
 Deviations: lambda starts near 0.8 in every layer, which the paper has as its second strategy; its
-first one grows with the layer. One query and key of a head are cut into the two pairs, so that the
-width of a head here is that of a value, twice the paper's d. Rotary positions are those that
-`position=rope` asks for, and turn each of the pairs by the same angles. Other positions add to the
-energies of each map, by the same tables, and read the query and the key of that map.
+first one grows with the layer (`by_layer=true`). One query and key of a head are cut into the two
+pairs, so that the width of a head here is that of a value, twice the paper's d. Rotary positions
+are those that `position=rope` asks for, and turn each of the pairs by the same angles. Other
+positions add to the energies of each map, by the same tables, and read the query and the key of
+that map.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Annotated, Unpack
 
@@ -30,6 +32,8 @@ from variants.precision import at_least_single
 
 EPS = 1e-5
 """Added to the mean square of an output, as in the authors' code."""
+START = 0.8
+"""lambda_init of all layers, or the one that it approaches with depth."""
 DEVIATION = 0.1
 """Of the vectors from which lambda is made, before training."""
 
@@ -38,13 +42,19 @@ DEVIATION = 0.1
 class DifferentialConfig(Config):
     """Options of differential attention."""
 
-    start: Annotated[float, FloatRange(0.1, 0.9)] = 0.8
+    start: Annotated[float, FloatRange(0.1, 0.9)] = START
     """lambda_init, about which lambda starts (dimensionless)."""
+    by_layer: Annotated[bool, Choices((True, False))] = False
+    """Whether lambda_init is 0.8 - 0.6 exp(-0.3 l) in layer l, counted from 0; without `start`."""
     norm: Annotated[bool, Choices((True, False))] = True
     """Whether outputs of a head are divided by their root mean square, and scaled."""
 
     def __post_init__(self) -> None:
         """Check where lambda starts."""
+        if self.by_layer and self.start != START:
+            raise InvalidConfig(
+                "differential: by_layer=true says where lambda starts, so leave start out."
+            )
         if not 0 <= self.start < 1:
             raise InvalidConfig(
                 f"differential: start must be at least 0 and below 1, got {self.start}."
@@ -84,6 +94,8 @@ class Differential(Biased):
         if dims.key_width < 2:
             raise Refused("differential needs heads of width 2 or more, one unit for each map.")
         self.begin = config.start
+        if config.by_layer:
+            self.begin = START - 0.6 * math.exp(-0.3 * dims.layer)
         self.map_width = width = dims.key_width // 2
         self.maps = (slice(0, width), slice(width, 2 * width))
         self.added = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))

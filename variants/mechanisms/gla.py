@@ -3,8 +3,8 @@
 Yang et al., 2024, "Gated linear attention transformers with hardware-efficient training",
 https://arxiv.org/abs/2312.06635, section 4.
 
-Deviations: the norm and the gate of the output are those of the heads `short_convolution`; with
-other heads there are none.
+Deviations: the norm and the gate of the output are those of the heads `short_convolution`, which
+also convolve; with other heads there are none.
 """
 
 from dataclasses import dataclass

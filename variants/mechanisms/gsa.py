@@ -4,7 +4,8 @@ Zhang et al., 2024, "Gated slot attention for efficient linear-time sequence mod
 https://arxiv.org/abs/2409.07146, section 3.
 
 Deviations: queries, keys and values are as the slot's heads make them, without the paper's Swish.
-The norm of the output is that of the heads `short_convolution`; with other heads there is none.
+The norm of the output is that of the heads `short_convolution`, which also convolve; with other
+heads there is none.
 """
 
 from dataclasses import dataclass

@@ -4,8 +4,8 @@ Qin et al., 2024, "HGRN2: gated linear RNNs with state expansion",
 https://arxiv.org/abs/2404.07904, section 3.
 
 Deviations: the lower bound of the gates is an option, where the paper trains one a layer that grows
-with depth. The norm of the output is that of the heads `short_convolution`; with other heads there
-is none.
+with depth. Queries pass no Swish, as they do in the authors' layer. The norm of the output is that
+of the heads `short_convolution`, which also convolve; with other heads there is none.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ https://arxiv.org/abs/2506.05233.
 
 Deviations: the linear system is solved exactly, not by steps of conjugate gradients. The short
 convolutions and the norm are those of the heads `short_convolution`; with other heads there are
-none.
+none. There values are convolved as well, where the paper convolves queries and keys alone.
 """
 
 import torch

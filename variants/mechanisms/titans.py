@@ -4,9 +4,10 @@ Behrouz, Zhong & Mirrokni, 2024, "Titans: learning to memorize at test time",
 https://arxiv.org/abs/2501.00663, section 3.1, equations 8 to 14.
 
 Deviations: the memory is a matrix, the paper's linear case, and not a network of several layers.
-Gradients are taken at the memory just before each token, not at that before its chunk. Queries and
-keys have length one. Persistent tokens, windows of attention, short convolutions and gates around
-the memory are other parts of the paper's network.
+The loss is half of the squared error, so that a step is half as long as the paper's at the same
+rate. Gradients are taken at the memory just before each token, not at that before its chunk.
+Queries and keys have length one. Persistent tokens, windows of attention, short convolutions and
+gates around the memory are other parts of the paper's network.
 """
 
 from typing import NamedTuple

@@ -4,7 +4,8 @@ Lin, Nikishin, He & Courville, 2025, "Forgetting transformer: softmax attention 
 https://arxiv.org/abs/2503.02130, section 3.1, equations 4 to 8.
 
 Deviations: the block around attention stays the backbone's: no output gate, no norm of queries and
-keys, no shift of keys and values (see `fox_pro`). The gate's bias starts at 4, so that little
+keys, no shift of keys and values (see `fox_pro`). Query heads that share a key head share its gate,
+where the authors' layer has one for each query head. The gate's bias starts at 4, so that little
 is forgotten at first; `start` sets it.
 """
 

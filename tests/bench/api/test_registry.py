@@ -44,7 +44,7 @@ def test_an_unknown_name_is_answered_with_the_closest_and_where_to_look():
 
 
 def test_the_name_of_a_data_set_is_answered_with_the_tasks_that_read_it():
-    with pytest.raises(UnknownName, match="'multi30k' is no task but a data set; .*translation"):
+    with pytest.raises(UnknownName, match=r"'multi30k' is no task but a data set; .*translation"):
         registry.find("task", "multi30k")
 
 

@@ -129,3 +129,23 @@ def test_beneath_its_heads_it_is_timed_on_one_key_as_wide_as_the_cache():
     dims = timed_dims(resolve("mla"), AttendShape(heads=2, width=32))
     assert (dims.heads, dims.kv_heads) == (2, 1)
     assert (dims.query_width, dims.key_width, dims.value_width) == (24, 24, 16)
+
+
+def test_a_latent_that_is_the_state_and_no_turned_part_are_plain_heads():
+    plain = variants.build("mha[head=multi[heads=4]]", dim=16, regime="causal").double()
+    latent = variants.build("mla[latent=16,query_latent=0]", dim=16, regime="causal").double()
+    theirs, mine, (width, turned) = plain.heads, latent.heads, (4, 8)
+    x = drawn(2, 9, 16)
+    x = x / x.square().mean(-1, keepdim=True).sqrt()  # so that the norm of the latent is idle
+    with torch.no_grad():
+        mine.to_latent.weight.copy_(torch.eye(16))
+        mine.to_turned.weight.zero_()
+        content = theirs.to_query.weight.unflatten(0, (4, width))
+        # the paper divides by the root of the whole width, the turned part among it
+        whole = torch.zeros(4, width + turned, 16, dtype=x.dtype)
+        whole[:, :width] = content * math.sqrt((width + turned) / width)
+        mine.to_query.weight.copy_(whole.flatten(0, 1))
+        mine.key_up.copy_(theirs.to_key.weight.unflatten(0, (4, width)))
+        mine.value_up.copy_(theirs.to_value.weight.unflatten(0, (4, width)))
+        mine.to_output.weight.copy_(theirs.to_output.weight)
+    torch.testing.assert_close(latent(x), plain(x), rtol=1e-5, atol=1e-5)

@@ -5,6 +5,7 @@ import variants
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Source
 from bench.conformance import certify
+from variants.mechanisms.differential import DifferentialConfig
 
 
 @pytest.mark.parametrize("regime", ["cross", "causal", "self", "pool"])
@@ -77,6 +78,13 @@ def test_lambda_starts_near_what_was_asked_for():
     assert len(set(starts)) == 20
 
 
+@pytest.mark.parametrize(("layer", "start"), [(0, 0.2), (1, 0.8 - 0.6 * 0.7408182206817179)])
+def test_lambda_may_start_higher_in_higher_layers(layer, start):
+    part = variants.build("differential[by_layer=true]", dim=64, heads=2).variant
+    built = type(part)(DifferentialConfig(by_layer=True), part.dims._replace(layer=layer))
+    assert built.begin == pytest.approx(start)
+
+
 def test_the_certificate_holds_what_rows_sum_to():
     assert "weight_law" in certify("differential", checks=["weight_law"]).passed
 
@@ -86,5 +94,7 @@ def test_heads_too_narrow_other_code_and_a_lambda_of_one_are_refused():
         variants.build("differential", dim=2, heads=2, regime="self")
     with pytest.raises(Refused, match="differential has no impl=sdpa"):
         variants.build("differential", dim=8, heads=2, impl="sdpa")
+    with pytest.raises(InvalidConfig, match="leave start out"):
+        variants.build("differential[by_layer=true,start=0.5]", dim=8, heads=2)
     with pytest.raises(InvalidConfig, match=r"below 1, got 1\.0"):
         variants.build("differential[start=1.0]", dim=8, heads=2)
