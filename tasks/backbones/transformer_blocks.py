@@ -43,6 +43,9 @@ class BlockConfig(Config):
     """Between the two maps of the feed-forward sublayer; the 2017 paper has `relu`."""
     short_convolution: int = 0
     """Kernel of a causal depthwise convolution before self-attention; 0 removes it."""
+    feed_convolution: int = 0
+    """Kernel of such convolutions in front of the feed-forward sublayer and inside it, before its
+    activation (Canon-C and Canon-D; `head=canon` has Canon-A and Canon-B); 0 removes them."""
     positions_each_layer: bool = False
     """Whether positions are added in front of every block, not of the first alone."""
 
@@ -50,14 +53,16 @@ class BlockConfig(Config):
         """Check that heads divide the width."""
         if self.heads < 1 or self.width % self.heads:
             raise InvalidConfig(f"heads must divide width {self.width}, got {self.heads}.")
-        widths = (self.feed_forward, self.feed_width, self.short_convolution)
+        widths = (self.feed_forward, self.feed_width, self.short_convolution, self.feed_convolution)
         if self.layers < 1 or min(widths) < 0:
             raise InvalidConfig(
-                "layers must be at least 1, feed_forward, feed_width and short_convolution at "
-                f"least 0, got {self.layers}, {', '.join(map(str, widths))}."
+                "layers must be at least 1, feed_forward, feed_width, short_convolution and "
+                f"feed_convolution at least 0, got {self.layers}, {', '.join(map(str, widths))}."
             )
-        if self.feed_width and not self.feed_forward:
-            raise InvalidConfig("feed_forward=0 removes the sublayer; leave feed_width out.")
+        if (self.feed_width or self.feed_convolution) and not self.feed_forward:
+            raise InvalidConfig(
+                "feed_forward=0 removes the sublayer; leave feed_width and feed_convolution out."
+            )
 
     @property
     def feed_hidden(self) -> int:
@@ -86,6 +91,27 @@ class ShortConvolution(nn.Module):
         wide = torch.cat((past, x), 1)
         mixed = self.mix(wide.transpose(1, 2)).transpose(1, 2)
         return x + mixed, wide[:, wide.shape[1] - self.kernel + 1 :]
+
+
+class ConvolvedFeedForward(nn.Module):
+    """A feed-forward sublayer with a convolution in front and one before its activation.
+
+    Canon-C and Canon-D of Allen-Zhu, 2025, https://arxiv.org/abs/2512.17351, section 3.
+    """
+
+    def __init__(self, config: BlockConfig) -> None:
+        super().__init__()
+        self.front = ShortConvolution(config.width, config.feed_convolution)
+        self.inside = ShortConvolution(config.feed_hidden, config.feed_convolution)
+        self.inward, self.activation, self.outward = _feed_forward(config)
+
+    def forward(
+        self, x: Float[Tensor, "B L D"], past: tuple[Tensor, Tensor] | None
+    ) -> tuple[Float[Tensor, "B L D"], tuple[Tensor, Tensor]]:
+        """Map; `past` holds what both convolutions need of the tokens before."""
+        x, front = self.front(x, None if past is None else past[0])
+        hidden, inside = self.inside(self.inward(x), None if past is None else past[1])
+        return self.outward(self.activation(hidden)), (front, inside)
 
 
 class UnbiasedNorm(nn.Module):
@@ -149,14 +175,19 @@ class LayerPath(NamedTuple):
     cross: tuple[State, ...] | None = None
     """One state a slot of the cross attention."""
     convolution: Tensor | None = None
+    feed: tuple[Tensor, Tensor] | None = None
+    """What the convolutions of the feed-forward sublayer need."""
 
     def select(self, rows: Int[Tensor, " N"]) -> "LayerPath":
         """Pick batch rows, for beams."""
-        convolution = self.convolution
+        convolution, feed = self.convolution, self.feed
         return LayerPath(
             None if self.own is None else self.own.select(rows),
             None if self.cross is None else tuple(state.select(rows) for state in self.cross),
             None if convolution is None else convolution.index_select(0, rows),
+            None
+            if feed is None
+            else (feed[0].index_select(0, rows), feed[1].index_select(0, rows)),
         )
 
 
@@ -182,7 +213,10 @@ class Block(nn.Module):
             ShortConvolution(width, config.short_convolution) if config.short_convolution else None
         )
         self.around = Sublayer(config) if config.feed_forward else None
-        self.feed = _feed_forward(config) if self.around else None
+        self.feed: nn.Module | None = None
+        if self.around is not None:
+            convolved = config.feed_convolution > 0
+            self.feed = ConvolvedFeedForward(config) if convolved else _feed_forward(config)
 
     def forward(
         self,
@@ -223,10 +257,16 @@ class Block(nn.Module):
             start = path.cross if path.cross is not None else self.cross.start(x[:, 0], memories)
             around = [one for one in self.cross_around if isinstance(one, Sublayer)]
             x, crossed = self.cross.pass_through(x, around, memories, start, modes[1].call())
+        feed = None
         if self.around is not None and self.feed is not None:
-            x = self.around.after(x, self.feed(self.around.before(x)))
+            given = self.around.before(x)
+            if isinstance(self.feed, ConvolvedFeedForward):
+                mapped, feed = self.feed(given, path.feed)
+            else:
+                mapped = self.feed(given)
+            x = self.around.after(x, mapped)
         states = tuple(answer.state for answer in crossed[1]) if crossed else None
-        after = LayerPath(attended.state, states, convolved)
+        after = LayerPath(attended.state, states, convolved, feed)
         return x, after, attended, crossed
 
 

@@ -4,7 +4,8 @@ Allen-Zhu, 2025, "Physics of language models: part 4.1, architecture design and 
 layers", https://arxiv.org/abs/2512.17351, section 3.
 
 Deviations: Canon-A and Canon-B alone, in front of the projections and behind them. Canon-C and
-Canon-D stand around and inside the feed-forward layer, which belongs to the backbone.
+Canon-D stand in front of and inside the feed-forward layer, which belongs to the backbone: its
+option `feed_convolution`.
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,7 @@ from tasks.backbones.transformer_blocks import ShortConvolution
 DECODERS = [
     ("scaled_dot", ""),
     ("scaled_dot", ",short_convolution=3"),
+    ("scaled_dot", ",feed_convolution=4"),
     ("additive", ",short_convolution=4,norm=post"),
     ("shaw_rpr", ""),
     ("linear_attention", ",feed_forward=0"),

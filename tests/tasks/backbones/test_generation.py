@@ -34,6 +34,7 @@ PLACES = [
     ("scaled_dot", TRANSFORMER.format(""), "cross"),
     ("additive", TRANSFORMER.format(",norm=post"), "cross"),
     ("scaled_dot", TRANSFORMER.format(",short_convolution=3"), "causal"),
+    ("scaled_dot", TRANSFORMER.format(",feed_convolution=4"), "causal"),
     ("additive", TRANSFORMER.format(""), "causal"),
     ("shaw_rpr", TRANSFORMER.format(""), "causal"),
     ("learned", TRANSFORMER.format(""), "causal"),

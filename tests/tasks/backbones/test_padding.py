@@ -33,6 +33,7 @@ TRANSFORMERS = (
     ("scaled_dot", "cross", ",norm=post"),
     ("scaled_dot", "cross", ",norm=off,feed_forward=0"),
     ("scaled_dot", "cross", ",short_convolution=3"),
+    ("scaled_dot", "cross", ",feed_convolution=3"),
 )
 
 

@@ -80,7 +80,8 @@ def test_a_block_without_feed_forward_has_none_of_its_parameters(built):
 
 def test_switches_of_a_block_change_what_it_computes(built):
     said = []
-    for options in ("", ",norm=post", ",norm=off", ",residual=false", ",short_convolution=3"):
+    switched = (",norm=post", ",norm=off", ",residual=false", ",short_convolution=3")
+    for options in ("", *switched, ",feed_convolution=3"):
         name = f"transformer_decoder[width=16,heads=2,layers=1{options}]"
         network, _, batch = built("scaled_dot", task="offset", backbone=name)
         trace = network(batch, Mode())

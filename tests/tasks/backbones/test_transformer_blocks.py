@@ -256,3 +256,34 @@ def test_backbones_add_positions_again_only_where_asked(backbone, task, slot, bu
 def test_heads_that_do_not_map_back_are_refused(build):
     with pytest.raises(Refused, match="it must have width 6, not 16"):
         build(cross=False, selector="snail")
+
+
+def test_convolutions_of_the_feed_forward_sublayer_equal_their_sums_and_may_be_nothing(build, near):
+    block = build(cross=False, feed_convolution=3)
+    feed, x = block.feed, drawn(2, 5, WIDTH)
+    found, _ = feed(x, None)
+
+    def canon(layer, states):
+        rows = []
+        for t in range(states.shape[1]):
+            row = states[:, t] + layer.mix.bias
+            for back in range(min(3, t + 1)):
+                row = row + layer.mix.weight[:, 0, 2 - back] * states[:, t - back]
+            rows.append(row)
+        return torch.stack(rows, 1)
+
+    hidden = canon(feed.inside, feed.inward(canon(feed.front, x)))
+    near(found, feed.outward(nn.functional.gelu(hidden)))
+    with torch.no_grad():
+        for layer in (feed.front, feed.inside):
+            layer.mix.weight.zero_()
+            layer.mix.bias.zero_()
+    plain = build(cross=False)
+    plain.load_state_dict(
+        {
+            name.replace("inward", "0").replace("outward", "2"): value
+            for name, value in block.state_dict().items()
+            if ".mix." not in name
+        }
+    )
+    near(block(x, None, (), LayerPath(), MODES)[0], plain(x, None, (), LayerPath(), MODES)[0])
