@@ -67,8 +67,13 @@ def scope(folder: RunFolder) -> str:
         return tasks
     known = folder.catalog
     checks = sum(bool(known.pipeline_check(one.task)) for one in folder.comparisons)
-    are = "is a pipeline check" if checks == 1 else "are pipeline checks"
-    of_which = f", of which {checks} {are}" if checks else ""
+    rest = len(folder.comparisons) - checks - len(tested_comparisons(folder))
+    parts = [
+        (checks, "is a pipeline check" if checks == 1 else "are pipeline checks"),
+        (rest, f"{'has' if rest == 1 else 'have'} no hypothesis to test"),
+    ]
+    told = [f"{count} {what}" for count, what in parts if count]
+    of_which = f", of which {join(told)}" if told else ""
     return f"{tasks}, {counted(len(folder.comparisons), 'comparison')}{of_which}"
 
 
