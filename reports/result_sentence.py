@@ -9,6 +9,7 @@ from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
 from reports.numbers import counted
 from reports.prose import join
+from reports.ranked_table.comparison import Comparison
 from reports.training_cost import in_order
 
 MOST_NAMED = 3
@@ -88,6 +89,16 @@ def _nothing_known_of_learning(folder: RunFolder) -> str:
     return "Uniform attention was not run, so nothing says whether the attention learned anything."
 
 
+def _with_scores(comparison: Comparison, names: Sequence[str]) -> list[str]:
+    """Names with what they score; the first one with the metric."""
+    title = uncapitalized(comparison.ranked_by.title)
+    return [
+        f"{comparison.catalog.label(name)} ({'' if at else f'{title} '}"
+        f"{comparison.short_score(name)})"
+        for at, name in enumerate(names)
+    ]
+
+
 def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     """What is tied with the best where nothing is better than the baseline."""
     if not found:
@@ -104,12 +115,17 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     everywhere = [name for name, count in often if count == len(found)]
     named = everywhere[:MOST_TIED] or [name for name, _ in often[:MOST_TIED]]
     rest = len(everywhere[MOST_TIED:])
-    names = join([*map(label, named), *([counted(rest, "other")] if rest else [])])
+    alone = found[0].evidence if len(found) == 1 and len(found[0].comparisons) == 1 else None
+    shown = [*map(label, named)] if alone is None else _with_scores(alone, named)
+    names = join([*shown, *([counted(rest, "other")] if rest else [])])
     are = "is" if len(named) == 1 else "are"
     told = f"{where} {names} {are} {'' if everywhere else 'most often '}tied with the best"
+    if alone is not None and alone.uniform_baseline in alone.compared:
+        uniform = alone.uniform_baseline
+        told += f", against {alone.short_score(uniform)} of {label(uniform)}"
     costs = {name: in_order(overall_cost(found, name), found[0].noise) for name in named}
     known = {name: cost for name, cost in costs.items() if math.isfinite(cost)}
     if len({f"{cost:.2g}" for cost in known.values()}) < 2:
         return f"{told}."
     cheap = label(min(known, key=lambda name: known[name]))
-    return f"{told}. Of {join([*map(label, named)])} {cheap} is the cheaper."
+    return f"{told}. Of the {'first ' if rest else ''}two, {cheap} is the cheaper."
