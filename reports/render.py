@@ -268,6 +268,8 @@ def _networks(folder: RunFolder) -> list[tuple[str, str]]:
         values = rows.loc[rows["metric"] == metric, "value"].dropna()
         if len(values):
             least, most = scaled(values.min()), scaled(values.max())
+            if least.split()[1:] != most.split()[1:]:  # "1 to 2 M" would read as two millions
+                least, most = f"{values.min():,.0f}", f"{values.max():,.0f}"
             found.append(f"{most if least == most else f'{least} to {most}'} {unit}")
     return [("Networks", ", ".join(found))] if found else []
 
@@ -281,6 +283,7 @@ def _seeds(folder: RunFolder) -> str:
         if (found := comparison.scores[name])
     ]
     if not counts:
-        return str(len({outcome.cell.seed for outcome in folder.of_kind("quality")}))
+        found = {outcome.cell.seed for outcome in folder.of_kind("quality")}
+        return str(len(found)) if found else "none, for nothing was trained"
     least, most = min(counts), max(counts)
     return str(most) if least == most else f"{least} to {most}"
