@@ -1,6 +1,5 @@
 """What stored rows say of claims, as data: parts, verdict, how far it was tested, and why."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -57,24 +56,11 @@ class ContrastOutcome:
         return self.failed and signs[self.contrast.expect] * self.finding.difference.estimate > 0
 
     @property
-    def near_margin(self) -> bool:
-        """Whether the mean alone says on which side of the margin the difference is."""
-        found, margin = self.finding.difference, self.contrast.margin
-        # what refutes a direction is significant the other way, or inside the margin as a whole
-        passed = "contradicted" if self.contrast.expect == "equal" else "supported"
-        known = math.isfinite(found.low) and math.isfinite(found.high)
-        if self.finding.verdict != passed or not margin or not known:
-            return False
-        return any(found.low < end < found.high for end in (margin, -margin))
-
-    @property
     def result(self) -> str:
         """The verdict, and how far it reaches."""
         if not self.ran:
             return "not run"
         verdict = self.finding.verdict
-        if self.near_margin:
-            return f"{verdict}, the interval includes the margin"
         return f"{verdict}, no seed differs" if verdict == "equivalent" and self.same else verdict
 
     @property
@@ -207,14 +193,6 @@ class ClaimOutcome:
         """Whether it is contradicted by effects alone that are smaller than was claimed."""
         failed = [part for part in self.parts if part.failed]
         return self.verdict == "contradicted" and all(part.falls_short for part in failed)
-
-    @property
-    def near_margin(self) -> bool:
-        """Whether the verdict rests on a difference of which the mean alone passes the margin."""
-        near = [one for one in self.contrasts if one.near_margin]
-        if self.verdict == "contradicted":
-            return bool(near) and all(part in near for part in self.parts if part.failed)
-        return self.verdict == "supported" and any(not one.failed for one in near)
 
     def grounds(self) -> str:
         """What a claim that holds rests on: its first part, and the count of others. Else empty."""

@@ -34,22 +34,19 @@ ALWAYS = ("supported", "contradicted")
 HOW_DECIDED = (
     "A claim is cut into parts: contrasts of trained networks, and bounds of computed numbers. "
     "Each contrast has an expected direction and a margin, the least difference that counts. It "
-    "is supported if the difference is significant (p below 0.05 against zero, over paired seeds) "
-    "in the expected direction and its mean is at least the margin. It is contradicted if it is "
-    "significant in the other direction, or shown to be smaller than the margin. A claim is also "
-    "contradicted if the difference has the expected sign but is shown to be smaller than the "
-    "margin, or if there is shown to be no such difference; the line then says “below the "
-    "margin”. Margins are those of this bench, for sources seldom name a size. Where the interval "
-    "of a difference includes the margin, its mean alone decided on which side it is, and the "
-    "result says so.",
+    "is supported if the difference is significantly larger than the margin (p below 0.05 over "
+    "paired seeds) in the expected direction. It is contradicted if it is significant in the "
+    "other direction, or if it is shown to be smaller than the margin; where it has the expected "
+    "sign, the line then says “below the margin”. Margins are those of this bench, for sources "
+    "seldom name a size.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
-    "the margin. It is contradicted if the difference is significant and its mean is at least the "
-    "margin. Everything else is undecided, and so is a contrast without any difference in any "
-    "seed where one was expected. A second sample decides at p below 0.025, so that both samples "
-    "together are wrong in at most 7.5% of claims that have two. Printed p values are before "
-    "Holm's correction over the parts. Nothing is corrected over the claims: of 50 without any "
-    "true difference, two or three would have a verdict. Where no seed of a contrast that expects "
-    "equality differs, both sides may be at a limit of the metric.",
+    "the margin. It is contradicted if the difference is significantly larger than the margin. "
+    "Everything else is undecided, and so is a contrast without any difference in any seed where "
+    "one was expected. A second sample decides at p below 0.025, so that both samples together "
+    "are wrong in at most 7.5% of claims that have two. Printed p values are those of no "
+    "difference, before Holm's correction over the parts. Nothing is corrected over the claims: "
+    "of 50 without any true difference, two or three would have a verdict. Where no seed of a "
+    "contrast that expects equality differs, both sides may be at a limit of the metric.",
     "Margins of trained contrasts and bounds of computed numbers were fixed before the run, unless "
     "a note says otherwise. All networks of a claim have the learning rate of their task, which "
     "was not tuned for them, unless a contrast is about the rate.",
@@ -98,16 +95,13 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
         for name, count in counts.items()
         if count or name in ALWAYS
     )
-    near = sum(one.near_margin for one in outcomes)
-    rest = f"{counted(near, 'verdict')} {'rests' if near == 1 else 'rest'}"
-    close = f" {rest} on a difference whose interval includes the margin." if near else ""
-    return f"{len(outcomes)} claims: {said}.{close}"
+    return f"{len(outcomes)} claims: {said}."
 
 
 def _standing(one: ClaimOutcome) -> str:
     if one.falls_short:
         return f"{one.standing} (below the margin)"
-    return f"{one.standing} (interval includes the margin)" if one.near_margin else one.standing
+    return one.standing
 
 
 def short_source(source: str) -> tuple[str, str]:

@@ -283,7 +283,7 @@ def _seeds(folder: RunFolder) -> str:
         if (found := comparison.scores[name])
     ]
     if not counts:
-        found = {outcome.cell.seed for outcome in folder.of_kind("quality")}
-        return str(len(found)) if found else "none, for nothing was trained"
+        seeds = {outcome.cell.seed for outcome in folder.of_kind("quality")}
+        return str(len(seeds)) if seeds else "none, for nothing was trained"
     least, most = min(counts), max(counts)
     return str(most) if least == most else f"{least} to {most}"

@@ -14,14 +14,17 @@ def harder_test(comparison: Comparison) -> Comparison | None:
     """The same comparison on the hardest stored part of its test; None where there is none.
 
     A part counts where every scored variant has it, and where a contender is significantly better
-    than uniform attention, so that there is something to compare.
+    than uniform attention, so that there is something to compare. The error rate is divided among
+    the parts, of which any may be the one that is found.
     """
     for axis in SIZES:
         found = comparison.stored.parts(comparison.metric, axis)
-        for x in sorted({x for _, x in found}, reverse=True):
+        hardest_first = sorted({x for _, x in found}, reverse=True)
+        for x in hardest_first:
             scores = {name: found[name, x] for name in comparison.scores if (name, x) in found}
             part = _ranked_by(comparison, scores, f"{axis.replace('_', ' ')} {x:g}")
-            if scores.keys() == comparison.scores.keys() and _shows_something(part):
+            level = LEVEL / len(hardest_first)
+            if scores.keys() == comparison.scores.keys() and _shows_something(part, level):
                 return None if is_solved(part) else part
     return None
 
@@ -38,8 +41,8 @@ def _ranked_by(comparison: Comparison, scores: BySeed, part: str) -> Comparison:
     )
 
 
-def _shows_something(comparison: Comparison) -> bool:
+def _shows_something(comparison: Comparison, level: float) -> bool:
     uniform = comparison.uniform_baseline
     if uniform is None or uniform not in comparison.means:
         return True
-    return any(comparison.p_better(name, uniform) < LEVEL for name in comparison.contenders)
+    return any(comparison.p_better(name, uniform) < level for name in comparison.contenders)

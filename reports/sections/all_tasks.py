@@ -34,11 +34,11 @@ HOW_TO_READ = (
     "or significantly worse. Tasks of one use of attention are dependent, so the other columns "
     "count each use once; all diagnostic tests together are one use here. {sign_test}P(better) is "
     "the probability that a run is better than a run of the baseline, averaged over uses, with a "
-    "95% bootstrap interval. The interquartile mean is that of the middle half of all runs, where "
-    "0 is uniform attention and 1 the best possible score. A run of a use is the mean over its "
-    "tasks, seed by seed; tasks without a best possible score are left out. Bootstrap intervals of "
-    "few seeds are too narrow. Variants took part in different tasks, so the order of lines is not "
-    "a ranking."
+    "95% bootstrap interval, or without one where there are fewer than three uses. The "
+    "interquartile mean is that of the middle half of all runs, where 0 is uniform attention and "
+    "1 the best possible score. A run of a use is the mean over its tasks, seed by seed; tasks "
+    "without a best possible score are left out. Bootstrap intervals of few seeds are too narrow. "
+    "Variants took part in different tasks, so the order of lines is not a ranking."
 )
 
 
@@ -112,7 +112,10 @@ def _columns(baseline: str) -> tuple[Column, ...]:
         "Uses in which more tasks have the better mean than the worse one, of those that differ, "
         "and the p of a sign test."
     )
-    place = "Place by the mean score, and of how many variants; mean over uses."
+    place = (
+        "Place by the mean score, where equal means share their places, and of how many variants; "
+        "mean over uses."
+    )
     return (
         Column(title="Variant"),
         Column(title="Comparisons", numeric=True, help=COMPARISONS_HELP),
@@ -136,7 +139,7 @@ def _columns(baseline: str) -> tuple[Column, ...]:
 def _row(
     folder: RunFolder, variant: str, found: Sequence[Comparison], level: Interval
 ) -> tuple[TableCell, ...]:
-    rank = _over_uses(found, lambda one: 1.0 + [*one.compared].index(variant))
+    rank = _over_uses(found, lambda one: _place(one, variant))
     size = _over_uses(found, lambda one: float(len(one.compared)))
     catalog = folder.catalog
     marks = ("control",) if catalog.flag(variant, "control") else ()
@@ -146,9 +149,23 @@ def _row(
         TableCell(text=f"{rank:.1f} of {size:.1f}", sort=rank),
         *_against(found, variant, [one.baseline for one in found]),
         *_against(found, variant, [one.uniform_baseline for one in found]),
-        TableCell(text=with_interval(level.estimate, level.low, level.high), sort=level.estimate),
+        TableCell(text=_share(level), sort=level.estimate),
         *_middle(found, variant, catalog.baseline),
     )
+
+
+def _share(level: Interval) -> str:
+    """A probability with its interval, or with its few uses where there is none."""
+    if math.isfinite(level.low):
+        return with_interval(level.estimate, level.low, level.high)
+    return f"{plain(level.estimate)} ({counted(level.count, 'use')})"
+
+
+def _place(comparison: Comparison, variant: str) -> float:
+    """Place by the mean score, from 1; equal means share the mean of their places."""
+    means = [comparison.means[name].estimate for name in comparison.compared]
+    mine = comparison.means[variant].estimate
+    return 1.0 + fmean(at for at, mean in enumerate(means) if mean == mine)
 
 
 def _over_uses(found: Sequence[Comparison], value: Callable[[Comparison], float]) -> float:

@@ -80,9 +80,9 @@ RANKED_COLUMNS = (
     RankedColumn(
         head=Column(
             title="Effect size",
-            unit="SD of one seed",
+            unit="SD of the difference",
             numeric=True,
-            help="Difference to the baseline in standard deviations of one seed.",
+            help="Difference to the baseline in standard deviations of the difference of one seed.",
         ),
         cell=effect_size_cell,
     ),

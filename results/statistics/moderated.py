@@ -66,6 +66,24 @@ class ModeratedDifference(PairedDifference):
             return 2.0**-self.count if inside > ROUNDING * margin else 1.0
         return float(special.stdtr(self.freedom, -inside / self.error))
 
+    def p_beyond(self, margin: float) -> float:
+        """P value of "the true difference is at most the margin", on the side of the estimate.
+
+        Two-sided, so that it is below 0.05 where the 95% interval does not reach the margin. With
+        no margin it is `p`.
+
+        Args:
+            margin: In the unit of the scores, >= 0, fixed before the run.
+        """
+        excess = abs(self.estimate) - margin
+        if not margin or self.count < 2:
+            return self.p
+        if not excess > ROUNDING * margin:
+            return 1.0
+        if not self.error:
+            return 2.0 ** (1 - self.count)
+        return float(2 * special.stdtr(self.freedom, -excess / self.error))
+
     def detectable(self, level: float, power: float = 0.8) -> float:
         """Smallest true difference that this test finds with some power; infinite without error.
 

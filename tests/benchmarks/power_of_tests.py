@@ -37,7 +37,7 @@ def published_spreads(least: int = 5) -> list[Values]:
     for name in ("quick", "families"):
         run = results.load(PUBLISHED / f"{name}.parquet")
         for one in comparisons(run.rows, Catalog.of(run.catalog), {}):
-            seeds = [[*by_seed.values()] for by_seed in one.scores.values() if len(by_seed) == 3]
+            seeds = [[*by_seed.values()] for by_seed in one.scores.values() if len(by_seed) >= 3]
             spreads = np.array([np.std(values, ddof=1) for values in seeds])
             if len(spreads) >= least and (spreads > 1e-9).sum() >= least:
                 found.append(spreads / np.median(spreads[spreads > 1e-9]))

@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from synthetic import BASE, VARIANTS
@@ -24,8 +26,9 @@ from reports.markdown import MOST_LINES
 from reports.needs import needs
 from reports.quality_cost import quality_cost
 from reports.render import render
+from reports.ranked_table.comparison import Comparison
 from reports.result_sentence import headline
-from reports.sections.all_tasks import all_tasks_section
+from reports.sections.all_tasks import _place, all_tasks_section
 from reports.terminal import choices_text, result_text
 from reports.training_cost import CostNoise
 
@@ -322,3 +325,12 @@ def test_a_diagnostic_task_stands_for_itself(tmp_path: Path):
     tasks = {"copying": DECIDED, "sorting": DECIDED}
     found = needs(written(tmp_path / "run", tasks, family="diagnostics"))
     assert [need.title for need in found] == ["diagnostic test copying", "diagnostic test sorting"]
+
+
+def test_equal_means_share_their_places() -> None:
+    means = {
+        name: SimpleNamespace(estimate=value)
+        for name, value in zip("abcd", (1, 1, 1, 0), strict=True)
+    }
+    comparison = cast(Comparison, SimpleNamespace(compared=dict.fromkeys("abcd"), means=means))
+    assert [_place(comparison, name) for name in "abcd"] == [2.0, 2.0, 2.0, 4.0]

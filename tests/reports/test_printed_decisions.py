@@ -12,7 +12,7 @@ from reports.folder import read_folder
 from reports.markdown import escape
 
 ROOT = Path(__file__).parents[2]
-PACKS = ("quick", "modern", "families", "flagship", "erasure")
+PACKS = ("quick", "modern", "families", "flagship", "multi30k", "erasure", "quantity_end")
 OUTCOMES = ("better", "worse", "equivalent", "undecided")
 
 Table = dict[str, dict[str, str]]

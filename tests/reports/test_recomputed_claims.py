@@ -3,6 +3,7 @@
 Nothing of `results.statistics` is used: the rules are those of ADR 20, written a second time.
 """
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -54,68 +55,69 @@ def holm(ps: list[float]) -> list[float]:
     return (ordered * steps).cummax().clip(upper=1.0).sort_index().tolist()
 
 
-def p_values(gaps: pd.Series, scale: float, margin: float) -> tuple[float, float]:
-    """Of no difference, and of one of at least the margin."""
+def p_values(gaps: pd.Series, scale: float, margin: float) -> tuple[float, float, float]:
+    """Of no difference, of one of at most the margin, and of one of at least the margin."""
     if len(gaps) < 2:
-        return 1.0, 1.0
+        return 1.0, 1.0, 1.0
     if gaps.std() <= 1e-6 * scale:
-        moved = abs(gaps.mean()) > 1e-6 * scale
-        inside = margin - abs(gaps.mean()) > 1e-6 * margin
-        return (2.0 ** (1 - len(gaps)) if moved else 1.0), (2.0 ** -len(gaps) if inside else 1.0)
+        moved = 2.0 ** (1 - len(gaps)) if abs(gaps.mean()) > 1e-6 * scale else 1.0
+        inside = margin - abs(gaps.mean())
+        beyond = moved if inside < -1e-6 * margin else 1.0
+        return moved, beyond, (2.0 ** -len(gaps) if inside > 1e-6 * margin else 1.0)
     outside = 1.0
     if margin:
         below = stats.ttest_1samp(gaps, margin, alternative="less").pvalue
         above = stats.ttest_1samp(gaps, -margin, alternative="greater").pvalue
         outside = max(below, above)
-    return stats.ttest_1samp(gaps, 0.0).pvalue, outside
+    beyond = 1.0
+    if abs(gaps.mean()) > margin:
+        beyond = stats.ttest_1samp(gaps, math.copysign(margin, gaps.mean())).pvalue
+    return stats.ttest_1samp(gaps, 0.0).pvalue, beyond, outside
 
 
-def compared(plus: pd.Series, minus: pd.Series, contrast) -> tuple[float, float, float]:
+def compared(plus: pd.Series, minus: pd.Series, contrast) -> tuple[float, list[float]]:
     """The difference, and its p values; of a spread it is that of distances from the median."""
     few = contrast.of == "spread" and len(plus) < 12
     if contrast.of == "spread":
         plus, minus = ((side - side.median()).abs() for side in (plus, minus))
     scale = max(plus.abs().max(), minus.abs().max()) if len(plus) else 0.0
-    p, out = p_values(plus - minus, scale, contrast.margin)
-    return (plus - minus).mean(), 1.0 if few else p, 1.0 if few else out
+    ps = p_values(plus - minus, scale, contrast.margin)
+    return (plus - minus).mean(), [1.0 if few else p for p in ps]
 
 
 def contrasts(rows: pd.DataFrame, claim) -> list[str]:
-    means, same, outside = [], [], []
+    means, found = [], []
     for one in claim.contrasts:
         left = [series(rows, side, claim.again > 0) for side in one.left]
         right = [series(rows, side, claim.again > 0) for side in one.right]
         both = pd.concat([*left, *right], axis=1, join="inner")
         plus, minus = both.iloc[:, : len(left)].sum(axis=1), both.iloc[:, len(left) :].sum(axis=1)
-        mean, p, out = compared(plus, minus + one.against, one)
+        mean, ps = compared(plus, minus + one.against, one)
         if one.expect != "equal" and (plus == minus + one.against).all():
-            out = 1.0  # a difference was expected and no seed has any: nothing is shown
+            ps[2] = 1.0  # a difference was expected and no seed has any: nothing is shown
         means.append(mean)
-        same.append(p)
-        outside.append(out)
-    holds, fails = (same, outside), (holm(same), holm(outside))
+        found.append(ps)
+    holds, fails = found, list(zip(*map(holm, zip(*found, strict=True)), strict=True))
     if claim.needed == "any":
         holds, fails = fails, holds
     level = 0.025 if claim.again else 0.05
     return [
-        outcome(one, means[at], (holds[0][at], holds[1][at]), (fails[0][at], fails[1][at]), level)
+        outcome(one, means[at], holds[at], fails[at], level)
         for at, one in enumerate(claim.contrasts)
     ]
 
 
-def outcome(
-    one, mean: float, holds: tuple[float, float], fails: tuple[float, float], level: float
-) -> str:
-    """What a contrast shows, by its p values of no difference and of one beyond the margin."""
+def outcome(one, mean: float, holds, fails, level: float) -> str:
+    """What a contrast shows, by its p values: no difference, within the margin, beyond it."""
     signed = -mean if one.expect == "lower" else mean
     if np.isnan(signed):
         return "undecided"
     if one.expect == "equal":
-        differs = fails[0] < level and abs(signed) >= one.margin
-        return "equivalent" if holds[1] < level else "contradicted" if differs else "undecided"
-    if holds[0] < level and signed > 0 and signed >= one.margin:
+        differs = fails[1] < level
+        return "equivalent" if holds[2] < level else "contradicted" if differs else "undecided"
+    if holds[1] < level and signed > 0:
         return "supported"
-    against = (fails[0] < level and signed < 0) or fails[1] < level
+    against = (fails[0] < level and signed < 0) or fails[2] < level
     return "contradicted" if against else "undecided"
 
 

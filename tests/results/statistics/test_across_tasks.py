@@ -16,9 +16,16 @@ def test_a_sign_test_is_that_of_a_fair_coin():
 
 
 def test_a_run_that_always_wins_is_better_with_certainty_whichever_side_is_better():
-    tasks = [([0.9, 0.8], [0.1, 0.2], "higher"), ([1.0, 2.0], [5.0, 6.0], "lower")]
+    tasks = [([0.9, 0.8], [0.1, 0.2], "higher"), ([1.0, 2.0], [5.0, 6.0], "lower")] * 2
     found = probability_of_improvement(tasks, np.random.default_rng(0))
-    assert (found.estimate, found.low, found.high, found.count) == (1.0, 1.0, 1.0, 2)
+    assert (found.estimate, found.low, found.high, found.count) == (1.0, 1.0, 1.0, 4)
+
+
+@pytest.mark.parametrize("uses", [["one"] * 3, ["one", "one", "two"]])
+def test_one_or_two_uses_have_no_interval(uses):
+    tasks = [([0.9, 0.8], [0.1, 0.2], "higher")] * 3
+    found = probability_of_improvement(tasks, np.random.default_rng(0), uses=uses)
+    assert (found.estimate, found.low, found.high) == (1.0, -np.inf, np.inf)
 
 
 def test_equal_runs_count_as_half():
