@@ -18,6 +18,10 @@ import psutil
 PACKAGES = ("torch", "triton", "numpy", "pandas", "scipy", "datasets", "optuna")
 """Libraries whose version can change a number."""
 
+CPU_FACTS = Path("/proc/cpuinfo")
+GENERATION = ("cpu family", "model", "stepping")
+"""What tells two generations of a processor apart where their names are the same."""
+
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -26,7 +30,7 @@ class Environment:
     """What a reader needs to know to repeat a measurement."""
 
     cpu: str
-    """Model name of the processor."""
+    """Model name of the processor, with the numbers of its generation."""
     physical_cores: int
     """Cores of the machine, hyper-threads not counted."""
     logical_cores: int
@@ -98,13 +102,22 @@ def collect(threads: int) -> Environment:
     )
 
 
-def _cpu_model() -> str:
+def _cpu_model(facts: Path = CPU_FACTS) -> str:
+    """The name of the processor, with the numbers of its generation.
+
+    A virtual machine often hides all of the name but that of a family that has sold for ten years.
+    """
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        lines = facts.read_text(encoding="utf-8").splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    found: dict[str, str] = {}
+    for line in lines:
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    name = found.get("model name") or platform.machine()
+    numbers = [f"{key} {found[key]}" for key in GENERATION if found.get(key)]
+    return f"{name} ({', '.join(numbers)})" if numbers else name
 
 
 def _package_versions() -> dict[str, str]:

@@ -25,8 +25,8 @@ from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES
 from reports.needs import needs
 from reports.quality_cost import quality_cost
-from reports.render import render
 from reports.ranked_table.comparison import Comparison
+from reports.render import render
 from reports.result_sentence import headline
 from reports.sections.all_tasks import _place, all_tasks_section
 from reports.terminal import choices_text, result_text

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from results.environment import Environment, collect
+from results.environment import Environment, _cpu_model, collect
 
 KNOWN = Environment(
     cpu="Xeon",
@@ -35,6 +35,18 @@ def test_this_machine_tells_its_facts():
     assert found.memory_bytes > 2**28
     assert found.packages["pandas"].startswith("3.")
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["id"] == found.id
+
+
+def test_two_generations_of_one_name_are_two_processors(tmp_path):
+    facts = tmp_path / "cpuinfo"
+    told = (
+        "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nstepping\t: 1\n"
+    )
+    facts.write_text(2 * told)
+    assert _cpu_model(facts) == "AMD EPYC (cpu family 25, model 17, stepping 1)"
+    facts.write_text("Processor : ARM\n")
+    assert _cpu_model(facts)
+    assert _cpu_model(tmp_path / "absent")
 
 
 def test_the_load_of_the_machine_is_no_part_of_its_id():
