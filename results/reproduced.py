@@ -46,7 +46,7 @@ def reproduced(before: Store | Pack, after: Store | Pack) -> list[Reproduced]:
     was, now = before.environments(), after.environments()
     return sorted(
         (
-            _compared(old[id_], new[id_], _machine(old[id_], was) != _machine(new[id_], now))
+            _compared(old[id_], new[id_], _differ(_machine(old[id_], was), _machine(new[id_], now)))
             for id_ in old.keys() & new.keys()
             if old[id_].cell["kind"] == "quality" and old[id_].status == new[id_].status == "ok"
         ),
@@ -70,6 +70,15 @@ def _machine(record: Record, environments: Mapping[str, JsonObject]) -> tuple[st
         return None
     chip = "gpu" if str(record.cell["device"]).startswith("cuda") else "cpu"
     return as_text(facts.get(chip)), as_text(as_object(facts.get("packages")).get("torch"))
+
+
+def _differ(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
+    """Whether two machines are known to differ; older records have no generation of a processor."""
+    if one is None or other is None:
+        return one != other
+    bare = " (" not in one[0] or " (" not in other[0]
+    chips = [chip.partition(" (")[0] if bare else chip for chip, _ in (one, other)]
+    return chips[0] != chips[1] or one[1] != other[1]
 
 
 def _compared(old: Record, new: Record, other_machine: bool) -> Reproduced:

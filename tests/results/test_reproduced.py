@@ -63,6 +63,27 @@ def test_cells_of_a_gpu_were_on_another_machine_where_the_gpu_was_another(tmp_pa
     assert found.other_machine == other
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "other"),
+    [
+        ("AMD EPYC", "AMD EPYC (model 17)", False),
+        ("AMD EPYC (model 1)", "AMD EPYC (model 17)", True),
+        ("Intel Xeon", "AMD EPYC (model 17)", True),
+    ],
+)
+def test_a_record_without_the_generation_of_its_processor_goes_by_the_name(
+    tmp_path, older, newer, other
+):
+    stores = []
+    for name, cpu in (("a", older), ("b", newer)):
+        store = Store.create(tmp_path / name)
+        here = store.write_environment(replace(collect(threads=1), cpu=cpu))
+        store.append(record(1, rows=rows(0.9), environment=here))
+        stores.append(store)
+    (found,) = reproduced(*stores)
+    assert found.other_machine == other
+
+
 def test_cells_without_values_and_cells_of_one_run_alone_are_not_compared(tmp_path):
     first, second = (Store.create(tmp_path / name) for name in "ab")
     first.append(record(1))
