@@ -21,6 +21,10 @@ register_recipe(
     ),
     cost=1.5,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=uni_rnn]"),
+    does_not_show=(
+        "Sutskever et al. claim no advantage over attention, which came later: one state is what "
+        "attention replaced. In short texts it holds what is asked, and learns it a little later."
+    ),
 )
 
 register_recipe(
