@@ -60,9 +60,9 @@ class LinformerConfig(Config):
         task="transduction[rule=reverse]", backbone="transformer_seq2seq", slot="self"
     ),
     does_not_show=(
-        "Wang et al. report the quality of full attention at less cost on sentences of 128 to 4,096 "
-        "words, after pretraining. Costs are in the tables of speed. Its matrices have a column for "
-        "each place, and those beyond the lengths of training were never trained."
+        "Wang et al. report the quality of full attention at less cost on sequences of 512 tokens "
+        "and more, after pretraining. Costs are in the tables of speed. Its matrices have a column "
+        "for each place, and those beyond the lengths of training were never trained."
     ),
 )
 class Linformer(Variant):
