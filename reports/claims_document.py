@@ -168,8 +168,16 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     if claim.note:
         blocks.append(Paragraph(claim.note, "note"))
     if claim.contrasts or claim.exact:
+        blocks.append(Paragraph(_cost(one.minutes)))
         blocks.append(CodeBlock(one.command))
     return blocks
+
+
+def _cost(minutes: float) -> str:
+    """How long it takes to run a claim again."""
+    if minutes < 1:
+        return "To run it again takes less than a CPU minute:"
+    return f"To run it again takes about {counted(round(minutes), 'CPU minute')}:"
 
 
 def _place(one: ClaimOutcome) -> str:
