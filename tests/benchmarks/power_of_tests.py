@@ -83,6 +83,10 @@ class Tables:
             return 2 * common * self.rng.choice([-1, 1], (tables, variants, 1)) + noise
         if kind == "wide":
             return np.exp(self.rng.uniform(-2.3, 2.3, (tables, variants, 1))) * noise
+        if kind == "mixed":
+            wide = np.arange(variants) < round(0.4 * variants)
+            spread = self.rng.permuted(np.broadcast_to(wide, (tables, variants)), axis=1)
+            return np.where(spread, 10.0, 1.0)[..., None] * noise
         if kind == "ceiling":
             return -self.rng.poisson(0.5, shape).astype(float)
         return noise
@@ -107,6 +111,7 @@ KINDS = (
     "paired",
     "opposite",
     "ceiling",
+    "mixed",
 )
 Test = Callable[[Values, Pairs], Values]
 """P values: tables, hypotheses."""
@@ -253,12 +258,14 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--tables", type=int, default=2000)
     asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--variants", type=int, nargs="+", default=(4, 9))
+    asked.add_argument("--procedures", nargs="+", default=PROCEDURES, choices=PROCEDURES)
     options = asked.parse_args()
     tables = Tables(options.seed)
     heads = [*KINDS, "power 3", "power 6", "power 12"]
     print(f"| variants, seeds | procedure | {' | '.join(heads)} |")
     print(f"| --- | --- |{' ---: |' * len(heads)}")
-    for variants, seeds in product((4, 9), (3, 5, 8)):
+    for variants, seeds in product(options.variants, (3, 5, 8)):
         shape, pairs = (options.tables, variants, seeds), primary(variants)
         equal = {kind: tables.draw(kind, shape) for kind in KINDS}
         apart = []
@@ -267,6 +274,8 @@ def main() -> None:
             values[:, 2:] += size
             apart.append(values)
         for name, test in PROCEDURES.items():
+            if name not in options.procedures:
+                continue
             corrected = (lambda p: p) if test in ONE_STEP else holm
             found = [corrected(test(equal[kind], pairs)) < 0.05 for kind in KINDS]
             errors = [one.any(axis=1).mean() for one in found]

@@ -112,6 +112,7 @@ def spreads(draw: np.random.Generator, variants: int) -> np.ndarray:
     [
         ("unequal", 4),
         pytest.param("unequal", 9, marks=SLOW),
+        pytest.param("unequal", 36, marks=SLOW),
         ("flaky", 9),
         pytest.param("paired", 9, marks=SLOW),
         pytest.param("opposite", 4, marks=SLOW),
