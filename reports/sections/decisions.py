@@ -67,7 +67,8 @@ def scope(folder: RunFolder) -> str:
         return tasks
     known = folder.catalog
     checks = sum(bool(known.pipeline_check(one.task)) for one in folder.comparisons)
-    rest = len(folder.comparisons) - checks - len(tested_comparisons(folder))
+    tested = len(tested_comparisons(folder))
+    rest = len(folder.comparisons) - checks - tested if tested else 0
     parts = [
         (checks, "is a pipeline check" if checks == 1 else "are pipeline checks"),
         (rest, f"{'has' if rest == 1 else 'have'} no hypothesis to test"),

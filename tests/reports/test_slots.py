@@ -132,14 +132,16 @@ def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_i
     assert section.group == "summary"
     assert table.title.startswith("1 row of 1,024 tokens")
     assert [column.title for column in lengths.columns] == ["Variant", "256", "1,024"]
-    assert [[cell.text for cell in row] for row in lengths.rows] == [["window", "2.00", "2.00"]]
+    rows = [[cell.text for cell in row] for row in lengths.rows]
+    assert rows == [["window", "2.00", "2.00"], ["A/A noise", "10%", "10%"]]
     told = slots_sentence(folder(FOUND))
     assert told.startswith(
         "With 1,024 keys in the cache of one layer (1 row, float32 on cpu), 1 of 1 variant decodes"
     )
     assert told.endswith(
         "faster than cache beyond the A/A noise. Fastest: window (2.00×, interval 2.00 to 2.00). "
-        "The same code timed twice differs by up to 10%."
+        "The A/A control, which is the same code timed twice, has an interval that reaches up to "
+        "10% away from equal speed."
     )
     assert (
         slots_sentence(folder([line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]))
