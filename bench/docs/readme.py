@@ -85,8 +85,8 @@ def with_part(text: str, name: str, content: str) -> str:
 
 
 FINDINGS = (
-    "- **Copy outputs write nearly all strings of the length of training; of longer ones they "
-    "write more than plain attention, and none is ahead of a word-for-word program in every "
+    "- **Copy outputs write nearly all strings of the length of training; of longer ones three of "
+    "four write more than plain attention, and none is ahead of a word-for-word program in every "
     "seed.** On `oov_copy`, one word in ten is outside the vocabulary, and `scaled_dot` has no "
     "way to write it. Of strings of 6 words, the longest of training, the copy outputs `copynet`, "
     "`pointer_generator` and `conv_copy` write shares of {oov_copy/copynet|sequence_accuracy}, "
@@ -94,9 +94,9 @@ FINDINGS = (
     "without any error, `scaled_dot` {oov_copy/scaled_dot|sequence_accuracy}. Additive attention "
     "writes {oov_copy[decode=true]/unk_replacement|sequence_accuracy} if each unknown word is "
     "replaced afterwards by the most attended one (`unk_replacement`, in a comparison of its "
-    "own). Of strings of 7 and 8 words, which decide the rank, `mha_roles`, which copies with "
-    "heads of two roles, writes {oov_copy/mha_roles} before its first error, `copynet` "
-    "{oov_copy/copynet}, `conv_copy` {oov_copy/conv_copy}, `pointer_generator` "
+    "own). Of strings of 7 and 8 words, which decide the rank, `mha_roles`, one of whose heads "
+    "points at words to copy, writes {oov_copy/mha_roles} of a string before its first error, "
+    "`copynet` {oov_copy/copynet}, `conv_copy` {oov_copy/conv_copy}, `pointer_generator` "
     "{oov_copy/pointer_generator} (undecided), `unk_replacement` "
     "{oov_copy[decode=true]/unk_replacement} and `scaled_dot` {oov_copy/scaled_dot}. A program "
     "that translates word for word writes {oov_copy/word for word}.",
