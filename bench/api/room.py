@@ -1,8 +1,8 @@
 """Tensors with room behind their end, so that a decode step appends to a cache and copies nothing.
 
 What was written stays as it is: a room knows how much of it is taken, and whoever continues from
-an earlier end gets a room of its own. Under gradients, and in code that is compiled, nothing is
-written in place; there a cache is joined by a copy.
+an earlier end gets a room of its own. Under gradients nothing is written in place; there a cache is
+joined by a copy.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def capacity_for(keys: int, limit: int | None) -> int:
 
 def writes_in_place() -> bool:
     """Whether nothing needs the tensors as they were."""
-    return not torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    return not torch.is_grad_enabled()
 
 
 def _spacious(tree: Tree, dim: int, capacity: int) -> Tree:

@@ -1,6 +1,7 @@
 """The calls that are timed: one variant beneath its heads, on random inputs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -44,13 +45,27 @@ def plain_code(impl: Impl) -> Impl:
 def compile_attend(variant: Variant, backend: str = "inductor") -> None:
     """Put `torch.compile` before `attend`; nothing is compiled before the first call.
 
-    The whole call is one graph, so that nothing falls back to plain code unseen (ADR 28). A copy
-    of the variant would still call this one, so copy first. Parts that cannot be traced whole raise
-    at the first call.
+    The whole call is one graph, so that nothing falls back to plain code unseen (ADR 28). Each
+    shape is compiled for itself: what is timed has few, and the kernels are best for sizes that
+    they know. A copy of the variant would still call this one, so copy first. Parts that cannot be
+    traced whole raise at the first call.
     """
-    compiled = torch.compile(variant.attend, backend=backend, fullgraph=True, **_limits())
+    compiled = torch.compile(
+        variant.attend, backend=backend, fullgraph=True, dynamic=False, **_limits()
+    )
     # bound to the instance, so that the loops of `torch.nn.Module` stay as they are
     variant.attend = compiled  # type: ignore[method-assign]
+
+
+@contextmanager
+def plain_attend(variant: Variant) -> Iterator[None]:
+    """Let a variant attend without its compiler, for what is not timed."""
+    compiled = vars(variant).pop("attend", None)
+    try:
+        yield
+    finally:
+        if compiled is not None:
+            variant.attend = compiled  # type: ignore[method-assign]
 
 
 def _limits() -> dict[str, Any]:
@@ -167,7 +182,8 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
     query, source = inputs.next_query, inputs.source
     if variant.dims.regime == "cross":
         return _cross_step(variant, query, without_gradients(lambda: variant.receive(source))())
-    state = without_gradients(lambda: _filled(variant, inputs))()
+    with plain_attend(variant):
+        state = without_gradients(lambda: _filled(variant, inputs))()
     room = None if state.cache is None else state.cache.room
     end = 0 if room is None else room.taken
     new, extras = with_inputs(variant, inputs.next_source), query_extras(variant, query)

@@ -62,6 +62,33 @@ for one in made:
 # plain code behind a limit of compilations would be timed under the wrong name
 assert len(graphs) == len(made), len(graphs)
 """
+DECODES = """
+from bench.timing.timed_inputs import with_inputs, query_extras
+from bench.timing.workloads import DRAWS, answer, decode_step, without_gradients
+
+for name in sys.argv[1:]:
+    plain, compiled = (build(resolve(name), shape, impl, seed=0) for impl in ("eager", "compiled"))
+    query, new = inputs.next_query, with_inputs(plain, inputs.next_source)
+
+    def step(variant, state):
+        named = {"new": new, "noise": DRAWS, "extras": query_extras(variant, query)}
+        return without_gradients(lambda: variant.attend(query, None, state, **named))()
+
+    # two steps, each behind what the one before wrote
+    prompt = without_gradients(lambda: answer(plain, inputs.query, inputs.source))()
+    first = step(plain, prompt.state)
+    room = first.state.cache and first.state.cache.room
+    before = room and room.taken
+    found = step(compiled, first.state)
+    assert graphs, name
+    if room is not None:
+        assert found.state.cache.room is room and room.taken == before + 1, name
+        room.rewind(before)
+    torch.testing.assert_close(found.output, step(plain, first.state).output)
+    timed, wanted = (decode_step(one, inputs)().output for one in (compiled, plain))
+    torch.testing.assert_close(timed, wanted)
+    graphs.clear()
+"""
 CERTIFIED = """
 found = certify_on("mha", RunsOn(shapes=(shape,)), "compiled")
 assert found.green() and len(found.passed) == 2, found.failed
@@ -69,7 +96,7 @@ assert graphs
 """
 
 
-@pytest.mark.parametrize("script", [ANSWERS, BESIDE_EACH_OTHER, CERTIFIED])
+@pytest.mark.parametrize("script", [ANSWERS, BESIDE_EACH_OTHER, DECODES, CERTIFIED])
 def test_what_is_compiled_is_traced_whole_and_answers_the_same(script):
     # the hook that checks shapes in tests cannot be traced
     names = ["mha", "gqa", "mla", "deltanet", "rope"]
