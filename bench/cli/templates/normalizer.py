@@ -46,6 +46,8 @@ class NewNameNormalizer(Normalizer):
     """exp(g e) / sum exp(g e) over the allowed keys."""
 
     gives = frozenset({"simplex"})
+    # a key that is not allowed changes nothing, so a window may forget it
+    visible_alone = True
 
     def __init__(self, config: NewNameConfig, dims: Dims) -> None:
         super().__init__(config, dims)

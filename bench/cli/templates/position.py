@@ -50,6 +50,8 @@ class NewNamePosition(Position):
         "pool": "distances need one sequence, and the query of pooling has no place in it",
     }
     changes_energy = True
+    # it asks for places and not for the number of keys, so a window may forget some
+    by_place = True
 
     def __init__(self, config: NewNameConfig, dims: Dims) -> None:
         super().__init__(config, dims)
