@@ -183,6 +183,37 @@ def moderated_differences(values: Values, pairs: Pairs) -> Values:
     return two_sided(ratio(gaps.mean(axis=2), error), 2 + freedom)
 
 
+def limma(values: Values, pairs: Pairs) -> Values:
+    """Variances of differences, shrunk by empirical Bayes (Smyth, 2004, section 6.2).
+
+    The prior's variance and its degrees of freedom are estimated from the logarithms of the
+    variances of a table; where these spread no more than chance makes them, nothing but the prior
+    counts.
+    """
+    gaps = np.stack([values[:, one] - values[:, other] for one, other in pairs], axis=1)
+    freedom = values.shape[2] - 1
+    own = np.maximum(gaps.var(axis=2, ddof=1), 1e-30)
+    logs = np.log(own) - special.digamma(freedom / 2) + np.log(freedom / 2)
+    middle = logs.mean(axis=1, keepdims=True)
+    spread = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
+    half = inverse_trigamma(np.maximum(spread, 1e-6))
+    prior = np.exp(middle + special.digamma(half) - np.log(half))
+    shrunk = (2 * half * prior + freedom * own) / (2 * half + freedom)
+    error = np.sqrt(shrunk / values.shape[2])
+    # no more degrees of freedom than all variances of the table have together
+    together = np.minimum(2 * half + freedom, freedom * len(pairs))
+    return two_sided(ratio(gaps.mean(axis=2), error), together)
+
+
+def inverse_trigamma(values: Values) -> Values:
+    """Where the trigamma function has these values, by Newton's method on its reciprocal."""
+    found = 0.5 + 1 / values
+    for _ in range(20):
+        at = special.polygamma(1, found)
+        found = found + at * (1 - at / values) / special.polygamma(2, found)
+    return np.asarray(found)
+
+
 def bootstrap(values: Values, pairs: Pairs) -> Values:
     """Percentiles over seeds drawn again, with the noise of 500 test examples added."""
     rng, (tables, _, seeds) = np.random.default_rng(0), values.shape
@@ -231,6 +262,7 @@ PROCEDURES: dict[str, Test] = {
     "block design": block_design,
     "block, Dunnett": dunnett,
     "moderated differences": moderated_differences,
+    "limma": limma,
     "bootstrap": bootstrap,
     "moderated variants": moderated_variants,
 }
