@@ -161,8 +161,8 @@ MODERN_FINDINGS = (
     "positions has {wikitext2_mini/scaled_dot}, `uniform` {wikitext2_mini/uniform}.",
 )
 LIMITS = (
-    "Networks here have widths of 32 to 256 and train for seconds to minutes on a CPU; they say "
-    "nothing about large models or GPUs. The baseline `scaled_dot` has no positions unless they "
+    "Networks here have widths of 32 to 256 and train for seconds to minutes on a CPU; their "
+    "scores say nothing about large models. The baseline `scaled_dot` has no positions unless they "
     "are named. Learning rates are the best of three on one seed, or that of the task. Learning "
     "rates, the last step and the checkpoint that is tested were chosen on validation that holds "
     "longer inputs where the test does. Sizes of some tasks and a few recipes were chosen by "

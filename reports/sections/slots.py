@@ -98,9 +98,10 @@ def _over_lengths(
         for name in names
     }
 
-    def order(name: str) -> tuple[float, str]:
-        known = [float(line["ratio"]) for line in found[name] if line is not None]
-        return -known[-1] if known else 0.0, name
+    def order(name: str) -> tuple[int, float, str]:
+        """Those with the longest cache first, by their ratio there."""
+        known = [(-at, -line["ratio"]) for at, line in enumerate(found[name]) if line is not None]
+        return *min(known, default=(1, 0.0)), name
 
     table = TableBlock(
         key="decoding-over-lengths",
@@ -118,9 +119,11 @@ def _over_lengths(
         ),
         notes=(
             "Ratios with 95% t intervals over rounds of one process; more than 1 is faster than "
-            "the baseline. A/A noise is how far the interval of the same code, timed twice, "
-            "reaches away from 1, the largest of all processes. What lies within twice the noise "
-            "of its column is not decided.",
+            "the baseline. Variants that were timed at the longest length come first, in the "
+            "order of their ratio there; then those that end one length earlier. A/A noise is "
+            "how far the interval of the same code, timed twice, reaches away from 1, the "
+            "largest of all processes. What lies within twice the noise of its column is not "
+            "decided.",
         ),
     )
     return (table,)
