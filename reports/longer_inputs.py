@@ -18,16 +18,30 @@ LEAST_VARIANTS = 3
 """With positions of their own, of a comparison that has a figure."""
 
 
+TITLE = "Positions beyond the length of training"
+
+
 def longer_inputs_section(folder: RunFolder) -> Section | None:
     """Accuracy against length of variants that differ in their positions; None where none do."""
     blocks: list[Block] = []
-    for comparison in folder.comparisons:
-        panel = _panel(comparison)
-        if panel is not None:
-            blocks += _figures(comparison, panel, len(blocks) + 1)
-    if not blocks:
+    for comparison, panel in _drawn(folder):
+        blocks += _figures(comparison, panel, "longer", len(blocks) + 1)
+    return Section(key="longer", title=TITLE, blocks=(*blocks,)) if blocks else None
+
+
+def fullest_longer_inputs_section(folder: RunFolder) -> Section | None:
+    """The figures of the comparison with most variants, for the summary; None without one."""
+    drawn = _drawn(folder)
+    if not drawn:
         return None
-    return Section(key="longer", title="Positions beyond the length of training", blocks=(*blocks,))
+    comparison, panel = max(drawn, key=lambda one: len(one[1].lines))
+    blocks = _figures(comparison, panel, "longer-most", 1)
+    return Section(key="longer-most", title=TITLE, blocks=(*blocks,), group="summary")
+
+
+def _drawn(folder: RunFolder) -> list[tuple[Comparison, Panel]]:
+    found = ((comparison, _panel(comparison)) for comparison in folder.comparisons)
+    return [(comparison, panel) for comparison, panel in found if panel is not None]
 
 
 def _panel(comparison: Comparison) -> Panel | None:
@@ -60,7 +74,7 @@ def _panel(comparison: Comparison) -> Panel | None:
     )
 
 
-def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
+def _figures(comparison: Comparison, panel: Panel, key: str, first: int) -> list[Block]:
     """Drawings of about as many variants each, those that are best on the longest first.
 
     None has more variants than there are looks.
@@ -73,7 +87,7 @@ def _figures(comparison: Comparison, panel: Panel, first: int) -> list[Block]:
     groups = [names[at : at + size] for at in range(0, len(names), size)]
     return [
         panels(
-            f"longer-{first + at}",
+            f"{key}-{first + at}",
             _words(panel, at, groups),
             [replace(panel, lines=tuple(one for one in panel.lines if one.name in group))],
             Legend(looks(group), labels),

@@ -11,7 +11,7 @@ from reports.curves import learning_section, legend_of, length_section
 from reports.figures import Legend, quality_cost_figure
 from reports.folder import RunFolder, read_folder
 from reports.html import REPORT, pages
-from reports.longer_inputs import longer_inputs_section
+from reports.longer_inputs import fullest_longer_inputs_section, longer_inputs_section
 from reports.markdown import DETAILS, FIGURES, SHORT, details, twin
 from reports.numbers import counted, scaled
 from reports.profiles import profiles_section
@@ -43,7 +43,7 @@ from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
 from reports.sections.warnings import warnings_section
-from reports.state_size import state_section
+from reports.state_size import fullest_state_section, state_section
 from reports.steps import steps_section
 from reports.tested import tested_comparisons
 from reports.tradeoffs import delay_section, pareto_section
@@ -136,6 +136,8 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         probed_section(folder),
         longest_slot_section(folder),
         all_tasks_section(folder),
+        fullest_state_section(folder),
+        fullest_longer_inputs_section(folder),
         *(_folded(section) for section in _details(folder, legend, publish=publish)),
     )
     return Document(

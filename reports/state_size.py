@@ -18,23 +18,37 @@ CAPTION = (
     "{metric}, mean over seeds with its 95% t interval, or from the least to the greatest seed "
     "where the interval would leave the range of the metric. It is drawn against the bytes that "
     "one sequence leaves behind: caches of keys and values, states of recurrences, and what "
-    "projections remember, of all layers after the longest sequence of training. Variants that "
-    "keep every key need more with every token; recurrences do not. The line joins variants above "
-    "which no other has a state as small. Variants that failed a check of their certificate are "
+    "projections remember, of all layers after the longest sequence of training. What an output "
+    "keeps besides is not counted. Variants that keep every key need more with every token; "
+    "recurrences do not. The line joins variants above which, by however little, no other has a "
+    "state as small. Variants that failed a check of their certificate are "
     "left out, and those of which no seed is above uniform attention on validation."
 )
 
 
+TITLE = "Quality against the size of the state"
+
+
 def state_section(folder: RunFolder) -> Section | None:
     """A figure for each comparison whose variants keep states of several sizes; None without."""
-    blocks: list[Block] = []
-    for comparison in folder.comparisons:
-        drawn = quality_by_state(comparison)
-        if drawn is not None:
-            blocks.append(quality_cost_figure(drawn, f"state-{len(blocks) + 1}"))
-    if not blocks:
+    blocks: list[Block] = [
+        quality_cost_figure(one, f"state-{at}") for at, one in enumerate(_drawn(folder), 1)
+    ]
+    return Section(key="state", title=TITLE, blocks=tuple(blocks)) if blocks else None
+
+
+def fullest_state_section(folder: RunFolder) -> Section | None:
+    """The figure with most variants, for the summary; None without one."""
+    drawn = _drawn(folder)
+    if not drawn:
         return None
-    return Section(key="state", title="Quality against the size of the state", blocks=tuple(blocks))
+    fullest = quality_cost_figure(max(drawn, key=lambda one: len(one.points)), "state-most")
+    return Section(key="state-most", title=TITLE, blocks=(fullest,), group="summary")
+
+
+def _drawn(folder: RunFolder) -> list[QualityCost]:
+    found = (quality_by_state(comparison) for comparison in folder.comparisons)
+    return [one for one in found if one is not None]
 
 
 def quality_by_state(comparison: Comparison) -> QualityCost | None:

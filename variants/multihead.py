@@ -44,6 +44,9 @@ class MultiheadOptions(TypedDict, total=False):
     """Whether a query sees keys up to its own place alone, with or without `attn_mask`."""
     cross: bool
     """Whether it attends to another sequence than its queries, as in a decoder layer."""
+    attention_only: bool
+    """Whether what a variant has besides its attention, as an output layer or a loss, may be left
+    out; False if not given."""
 
 
 class NotPacked:
@@ -98,6 +101,7 @@ class MultiheadAttention(nn.Module):
             source_dim=source_dim,
             regime="causal" if self.causal else "cross" if self.cross else "self",
             projection_bias=options.get("bias", True),
+            attention_only=options.get("attention_only", False),
         )
         beneath = self.attention.variant
         if self.dropout and not beneath.editable:
@@ -285,11 +289,13 @@ def as_multihead(
         embed_dim: Width of queries and output, and of keys and values unless `kdim` says another.
         num_heads: Number of heads.
         options: `dropout`, `bias`, `batch_first`, `kdim` and `vdim` as there; `causal` and `cross`
-            say where keys come from, which is the queries' own sequence unless `cross` is True.
+            say where keys come from, which is the queries' own sequence unless `cross` is True;
+            `attention_only` leaves out what a variant has besides its attention.
 
     Raises:
         UnknownName: No such variant or option.
         InvalidConfig: `dropout` is no probability.
-        Refused: The variant cannot stand there, or is more than attention.
+        Refused: The variant cannot stand there, or is more than attention, and `attention_only` was
+            not given.
     """
     return MultiheadAttention(variant, embed_dim, num_heads, **options)

@@ -122,3 +122,4 @@ def test_the_page_has_the_section(tmp_path: Path) -> None:
     written = render(run.path, out=tmp_path / "page")
     assert "Positions beyond the length of training" in written.html.read_text("utf-8")
     assert (tmp_path / "page" / "figures" / "longer-1.svg").is_file()
+    assert "figures/longer-most-1.svg" in written.markdown.read_text("utf-8")

@@ -2,6 +2,8 @@
 
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
@@ -10,7 +12,7 @@ from synthetic_run import write_run
 from reports.blocks import Figure
 from reports.folder import RunFolder, read_folder
 from reports.render import render
-from reports.state_size import quality_by_state, state_section
+from reports.state_size import fullest_state_section, quality_by_state, state_section
 from results.row import Row
 
 TASK = "recall[pairs=8]"
@@ -94,6 +96,22 @@ def test_the_axis_of_bytes_is_logarithmic_and_the_page_has_the_figure(tmp_path: 
     written = render(run.path, out=tmp_path / "page")
     assert "Quality against the size of the state" in written.html.read_text("utf-8")
     assert (tmp_path / "page" / "figures" / "state-1.svg").is_file()
+    assert "figures/state-most.svg" in written.markdown.read_text("utf-8")
+
+
+def test_the_summary_has_the_figure_with_most_variants(tmp_path: Path) -> None:
+    few = folder(tmp_path / "few", dict([*KEPT.items()][:5]))
+    many = folder(tmp_path / "many", KEPT)
+    both = SimpleNamespace(comparisons=[*few.comparisons, *many.comparisons, *few.comparisons])
+    section = fullest_state_section(cast("RunFolder", both))
+    assert section is not None
+    assert section.group == "summary"
+    (figure,) = section.blocks
+    (comparison,) = many.comparisons
+    drawn = quality_by_state(comparison)
+    assert isinstance(figure, Figure)
+    assert drawn is not None
+    assert f"of {len(drawn.points)} variants" in figure.description
 
 
 @pytest.mark.parametrize(
