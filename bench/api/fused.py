@@ -10,6 +10,8 @@ from bench.api.shapes import Key, Mixed, Query, Value
 
 WIDEST = 256
 """Widest vectors for which a kernel of a GPU divides the keys of one query among its cores."""
+HALVES = (torch.bfloat16, torch.float16)
+"""Formats that this kernel takes."""
 
 
 def fused_softmax(
@@ -34,9 +36,9 @@ def fused_softmax(
         scale: Factor of the dot products.
     """
     heads, length = query.shape[1:3]
-    shared = heads // key.shape[1]
-    grouped = shared > 1 and value.shape[1] == key.shape[1]
-    if length == 1 and grouped:
+    grouped = heads > key.shape[1] == value.shape[1]
+    alone = query.device.type != "cpu" and heads == key.shape[1] == value.shape[1]
+    if length == 1 and (grouped or alone):
         return _one_query(query, key, value, mask=mask, scale=scale)
     wanted = value.shape[3]
     if length > 1:
@@ -57,12 +59,13 @@ def fused_softmax(
 def _one_query(
     query: Float[Tensor, "B Hq 1 E"], key: Key, value: Value, *, mask: Tensor | None, scale: float
 ) -> Float[Tensor, "B Hq 1 Ev"]:
-    """Read for a single query of each head, where heads share keys, without a copy of the keys."""
+    """Read for a single query of each head without a copy of the keys that heads share."""
     shared = query.shape[1] // key.shape[1]
     on_processor = query.device.type == "cpu"
-    if not on_processor and mask is None and key.shape[3] == value.shape[3] <= WIDEST:
+    narrow = key.shape[3] == value.shape[3] <= WIDEST
+    if not on_processor and mask is None and narrow and key.dtype in HALVES:
         return functional.scaled_dot_product_attention(
-            query, key, value, scale=scale, enable_gqa=True
+            query, key, value, scale=scale, enable_gqa=shared > 1
         )
     # single queries have no order, so those of a key head are asked as one sequence
     mask = mask if mask is None or mask.shape[1] == 1 else _of_key_heads(mask, shared)
@@ -84,17 +87,19 @@ def read_by_products(
 ) -> Float[Tensor, "B H G Ev"]:
     """The same by two products of matrices, for a few queries and many keys.
 
-    A kernel of a GPU that takes masks or wide vectors gives all keys of a head to one of its cores:
-    over 32,768 keys of one head it took 2.4 ms, where two products take a tenth of that. Energies
-    are in float32, as in the kernels.
+    A kernel of a GPU that takes masks, wide vectors or float32 probably gives all keys of a head to
+    one of its cores: over 32,768 keys of one head it took 2.4 ms, where two products take a tenth
+    of that. Energies are in float32, as in the kernels.
     """
     energy = _energies(query, key) * scale
     if mask is None:
         weights = torch.softmax(energy, -1)
     else:
         added = mask if mask.dtype != torch.bool else torch.where(mask, 0.0, float("-inf"))
-        # a row that sees no key reads zero, as in the kernels
-        weights = torch.softmax(energy + added, -1).nan_to_num(0.0)
+        energy = energy + added
+        # a row that sees no key reads zero and has no gradient, as in the kernels
+        blind = energy.isneginf().all(-1, keepdim=True)
+        weights = torch.softmax(energy.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
     return weights.to(value.dtype) @ value
 
 
@@ -102,8 +107,7 @@ def _energies(
     query: Float[Tensor, "B H G E"], key: Float[Tensor, "B H S E"]
 ) -> Float[Tensor, "B H G S"]:
     """Dot products in float32 at least."""
-    halves = key.dtype in (torch.bfloat16, torch.float16)
-    if halves and key.is_cuda and not torch.is_grad_enabled():
+    if key.dtype in HALVES and key.is_cuda and not torch.is_grad_enabled():
         # CUDA adds up in float32 anyway, and gives that sum, which has no gradient, without a copy
         # of the keys
         found = torch.bmm(query.flatten(0, 1), key.flatten(0, 1).mT, out_dtype=torch.float32)

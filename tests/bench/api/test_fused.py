@@ -77,6 +77,19 @@ def test_products_read_what_the_kernels_read(case):
         torch.testing.assert_close(found, other)
 
 
+@pytest.mark.parametrize("added", [False, True])
+def test_a_row_that_sees_no_key_reads_zero_and_has_no_gradient(added):
+    query, key = (drawn(2, 3, n, 4, seed=n).requires_grad_() for n in (1, 5))
+    seen = torch.tensor([True, False])[:, None, None, None].expand(2, 1, 1, 5)
+    mask = torch.where(seen, 0.0, -torch.inf).to(query) if added else seen
+    read = read_by_products(query, key, key, mask=mask, scale=0.5)
+    assert not read[1].any()
+    read.sum().backward()
+    assert query.grad[0].any()
+    assert not query.grad[1].any()
+    assert not key.grad[1].any()
+
+
 def test_products_keep_energies_of_half_precision_in_float32():
     query, key = (drawn(1, 1, n, 288, seed=n).bfloat16() for n in (8, 300))
     exact = by_definition(*(x.double() for x in (query, key, key)), torch.ones(1, 1, 8, 300) > 0, 1)
