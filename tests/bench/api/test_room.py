@@ -72,6 +72,16 @@ def test_nothing_is_written_in_place_where_gradients_are_wanted():
     same(grown, whole)
 
 
+def test_code_that_is_compiled_writes_in_place(monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    whole = memory(keys=4)
+    with torch.no_grad():
+        begun = pieces(whole, 2)[0].extend(cut(whole, 2))
+        grown = begun.extend(cut(whole, 3))
+    assert grown.room is begun.room is not None
+    same(grown, whole)
+
+
 def test_room_grows_by_a_share_of_what_there_is():
     assert capacity_for(1, None) == 1 + LEAST
     assert capacity_for(1000, None) == 1000 + 1000 // SHARE
