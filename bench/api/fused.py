@@ -36,9 +36,8 @@ def fused_softmax(
         scale: Factor of the dot products.
     """
     heads, length = query.shape[1:3]
-    grouped = heads > key.shape[1] == value.shape[1]
-    alone = query.device.type != "cpu" and heads == key.shape[1] == value.shape[1]
-    if length == 1 and (grouped or alone):
+    paired = key.shape[1] == value.shape[1]
+    if length == 1 and paired and (heads > key.shape[1] or query.device.type != "cpu"):
         return _one_query(query, key, value, mask=mask, scale=scale)
     wanted = value.shape[3]
     if length > 1:
@@ -107,7 +106,12 @@ def _energies(
     query: Float[Tensor, "B H G E"], key: Float[Tensor, "B H S E"]
 ) -> Float[Tensor, "B H G S"]:
     """Dot products in float32 at least."""
-    if key.dtype in HALVES and key.is_cuda and not torch.is_grad_enabled():
+    if (
+        query.dtype == key.dtype
+        and key.dtype in HALVES
+        and key.is_cuda
+        and not torch.is_grad_enabled()
+    ):
         # CUDA adds up in float32 anyway, and gives that sum, which has no gradient, without a copy
         # of the keys
         found = torch.bmm(query.flatten(0, 1), key.flatten(0, 1).mT, out_dtype=torch.float32)

@@ -65,7 +65,7 @@ def plain_attend(variant: Variant) -> Iterator[None]:
         yield
     finally:
         if compiled is not None:
-            variant.attend = compiled  # type: ignore[method-assign]
+            vars(variant)["attend"] = compiled
 
 
 def _limits() -> dict[str, Any]:
