@@ -12,7 +12,6 @@ from typing import Annotated, Literal
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts, Generated
@@ -30,6 +29,7 @@ from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from tasks.backbones.child_sum import ChildSum
 from tasks.backbones.output_sizes import output_sizes
+from tasks.backbones.precision import Precision, linear
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source, source_table
 
@@ -59,7 +59,7 @@ class RnnSeq2SeqConfig(Config):
     """One direction, or two trained jointly."""
     search: Selector = Selector("greedy")
     """How words are chosen when decoding."""
-    projection: Literal["float32", "bfloat16"] = "float32"
+    projection: Precision = "float32"
     """Precision of the product with the vocabulary matrix."""
 
 
@@ -76,7 +76,6 @@ class RnnSeq2Seq(Backbone):
         sizes = parts.sizes
         self.sizes = sizes
         self.dropout = nn.Dropout(config.dropout)
-        self.low_precision = config.projection == "bfloat16"
         self.source_embeddings = nn.ModuleList(
             source_table(sizes, source, config.embedding)
             for source in range(len(sizes.source_vocabs))
@@ -102,7 +101,9 @@ class RnnSeq2Seq(Backbone):
             _decoder_sizes(config, encoders, embedded),
             partial(_attach, parts, embedded),
         )
-        self.project = nn.Linear(self.decoder.output_layer_width, sizes.target_vocab)
+        self.project = linear(
+            self.decoder.output_layer_width, sizes.target_vocab, config.projection
+        )
         self.output = parts.output(
             output_sizes(
                 sizes,
@@ -227,10 +228,7 @@ class RnnSeq2Seq(Backbone):
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Output layer and vocabulary projection."""
         read = self.dropout(self.decoder.output_layer(states, context, embedded))
-        if not self.low_precision:
-            return self.project(read)
-        weight, bias = self.project.weight.bfloat16(), self.project.bias.bfloat16()
-        return functional.linear(read.bfloat16(), weight, bias)
+        return self.project(read)
 
     def generate(self, batch: Batch, max_length: int, mode: Mode) -> Generated:
         """Decode by the search that was chosen."""

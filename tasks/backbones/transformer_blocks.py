@@ -14,6 +14,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.slot import Slot
 from bench.api.source import Memory, State
 from bench.api.trace import Mode
+from tasks.backbones.precision import Precision, linear
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,8 @@ class BlockConfig(Config):
     activation (Canon-C and Canon-D; `head=canon` has Canon-A and Canon-B); 0 removes them."""
     positions_each_layer: bool = False
     """Whether positions are added in front of every block, not of the first alone."""
+    precision: Precision = "float32"
+    """Of the products with weights outside attention: feed-forward sublayers and the vocabulary."""
 
     def __post_init__(self) -> None:
         """Check that heads divide the width."""
@@ -273,7 +276,8 @@ class Block(nn.Module):
 def _feed_forward(config: BlockConfig) -> nn.Sequential:
     width, hidden = config.width, config.feed_hidden
     between = nn.GELU() if config.activation == "gelu" else nn.ReLU()
-    return nn.Sequential(nn.Linear(width, hidden), between, nn.Linear(hidden, width))
+    inward = linear(width, hidden, config.precision)
+    return nn.Sequential(inward, between, linear(hidden, width, config.precision))
 
 
 def embedding_table(vocab: int, width: int) -> nn.Embedding:

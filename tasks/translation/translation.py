@@ -23,7 +23,7 @@ LSTM = (
 )
 """Recurrent in source and target, both with cells of memory."""
 TRANSFORMER = "transformer_seq2seq[width=128,layers=1,heads=4]"
-DEEP = "transformer_seq2seq[width=256,layers=3,heads=4,dropout=0.2]"
+DEEP = "transformer_seq2seq[width=256,layers=3,heads=4,dropout=0.2,precision=bfloat16]"
 """The transformer of the preset `flagship`."""
 ATTENTIONS = (
     "none_state",

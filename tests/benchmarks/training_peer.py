@@ -42,7 +42,7 @@ OURS = {
     "rnn": ("bahdanau", "rnn_seq2seq[hidden=256,embedding=192,dropout=0.2{more}]"),
     "transformer": (
         "scaled_dot",
-        "transformer_seq2seq[width=128,layers=2,heads=4,dropout=0.1]",
+        "transformer_seq2seq[width=128,layers=2,heads=4,dropout=0.1{more}]",
     ),
 }
 

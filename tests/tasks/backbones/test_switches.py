@@ -7,6 +7,7 @@ from torch import nn
 from bench.api import registry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.trace import Mode
+from tasks.backbones.precision import Bfloat16Linear
 
 
 def count(network: nn.Module) -> int:
@@ -54,15 +55,37 @@ def test_dropout_acts_in_training_alone(backbone, task, built):
         assert not torch.equal(said(), said())
 
 
-def test_a_bfloat16_projection_is_near_the_float32_one(built):
-    exact, _, batch = built(backbone="rnn_seq2seq[hidden=16,embedding=8]")
-    rough, _, _ = built(backbone="rnn_seq2seq[hidden=16,embedding=8,projection=bfloat16]")
-    trace = exact(batch, Mode())
-    one = exact.emit(trace.states, trace.context, trace.embedded)
-    two = rough.emit(trace.states, trace.context, trace.embedded)
-    assert two.dtype == torch.bfloat16
-    assert 0 < (one - two).abs().max() < 0.05
-    assert rough.output.nll(trace, rough.emit, batch).dtype == torch.float32
+@pytest.mark.parametrize(
+    ("task", "backbone", "option", "maps"),
+    [
+        ("transduction", "rnn_seq2seq[hidden=16,embedding=8{}]", "projection", 1),
+        ("transduction", "transformer_seq2seq[width=16,heads=2,layers=1{}]", "precision", 5),
+        ("offset", "transformer_decoder[width=16,heads=2,layers=1{}]", "precision", 3),
+        (
+            "distant_pair[farthest=4,length=9,pairs=2,symbols=5]",
+            "tagger[width=16,heads=2,layers=1{}]",
+            "precision",
+            3,
+        ),
+    ],
+)
+def test_products_in_bfloat16_are_near_those_in_float32(task, backbone, option, maps, built):
+    exact, _, batch = built(task=task, backbone=backbone.format(""))
+    rough, _, _ = built(task=task, backbone=backbone.format(f",{option}=bfloat16"))
+    assert sum(isinstance(one, Bfloat16Linear) for one in rough.modules()) == maps
+    rough.load_state_dict(exact.state_dict())
+    found = []
+    for network in (exact, rough):
+        trace = network(batch, Mode())
+        loss = network.output.nll(trace, network.emit, batch)
+        assert loss.dtype == torch.float64
+        loss.mean().backward()
+        found.append(loss)
+    assert 0 < (found[0] - found[1]).abs().max() < 0.05
+    for one, two in zip(exact.parameters(), rough.parameters(), strict=True):
+        assert one.grad is not None
+        assert two.grad.dtype == torch.float64
+        assert (one.grad - two.grad).norm() <= 0.05 * one.grad.norm() + 1e-5
 
 
 def test_a_block_without_feed_forward_has_none_of_its_parameters(built):
