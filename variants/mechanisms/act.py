@@ -9,8 +9,9 @@ queries which stop early save no time; at most `hops` are made. The ponder cost 
 `ponder`; the loss `ponder` adds it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Unpack
+from typing import Annotated, ClassVar, Unpack
 
 import torch
 from jaxtyping import Float
@@ -21,9 +22,10 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
+from bench.api.position import Content
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
-from bench.api.variant import Variant
+from variants.mechanisms.biased import Biased
 from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
 from variants.per_head_linear import per_head_linear
 from variants.precision import at_least_single
@@ -62,7 +64,7 @@ class ActConfig(Config):
         "to do."
     ),
 )
-class Act(Variant):
+class Act(Biased):
     """u_n = H u_{n-1} + o_n, h_n = sigmoid(w . u_n + b), stop at N, the first with sum h >= 1 - e.
 
     p_n = h_n before N and the rest of one at N; the output is the mean under p of what the hops had
@@ -72,6 +74,7 @@ class Act(Variant):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "simplex", "key_local", "ponder"})
+    unread: ClassVar[Mapping[Content, str]] = {"queries": "act changes the query at every hop"}
     starts_outside = (
         "its dot product has no scale, as in the paper, and later hops add what was read to the "
         "query; the backbone `memn2n` starts its states within N(0, 0.1), not with variance 1"
@@ -98,10 +101,11 @@ class Act(Variant):
         """Make all hops and average them by when each query stops."""
         source, allowed = call.memory.source, call.allowed
         key, value = (expand_heads(x, self.dims.heads) for x in (source.key, source.value))
+        more = self.position_energy(call)
         asked, added = call.query, torch.zeros_like(call.query)
         outputs, weights, halts = [], [], []
         for _ in range(self.hops):
-            found, weight = read_memory(call, asked, key, value, allowed)
+            found, weight = read_memory(call, asked, key, value, allowed, more)
             asked = per_head_linear(asked, self.carry) + found
             added = per_head_linear(added, self.carry) + found
             halt = per_head_linear(asked, self.halt).squeeze(-1) + self.halt_bias
@@ -123,6 +127,7 @@ class Act(Variant):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Hop until enough, one query at a time."""
         group = query.shape[0] // source.key.shape[1]
+        more = self.oracle_position_energy(query, source, read, **call)
         outputs, rows, ponder = [], [], []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
             key, value = source.key[0, head // group], source.value[0, head // group]
@@ -131,7 +136,7 @@ class Act(Variant):
             output, row = torch.zeros_like(value[0]), torch.zeros_like(key[:, 0])
             spent = query.new_zeros(())
             for hop in range(self.hops):
-                found, weights = oracle_read(asked, key, value, visible)
+                found, weights = oracle_read(asked, key, value, more[head, place], visible)
                 asked, kept = asked @ self.carry[head] + found, kept @ self.carry[head]
                 halt = torch.sigmoid(asked @ self.halt[head, :, 0] + self.halt_bias[head, 0])
                 stops = hop == self.hops - 1 or bool(spent + halt >= self.enough)

@@ -24,7 +24,7 @@ from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Variant
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import oracle_softmax
 
 
@@ -65,7 +65,7 @@ class LinformerConfig(Config):
         "for each place, and those beyond the lengths of training were never trained."
     ),
 )
-class Linformer(Variant):
+class Linformer(Turned):
     """softmax(Q (E K)' / sqrt(d)) F V, where E and F have `rank` rows and a column a place.
 
     Time O((L + S) rank d) per head. A later key would reach earlier queries through every row of

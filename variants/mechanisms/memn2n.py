@@ -9,21 +9,23 @@ scale; H of `layer_wise` starts as the identity. The softmax is left out for a s
 not until the validation loss stalls. The output is what the hops added to the query.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Unpack
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api.call import Call, Dims, MixResult, Read
+from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.config import Choices, Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
+from bench.api.position import Content
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Variant
+from variants.mechanisms.biased import Biased
 from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
 from variants.per_head_linear import per_head_linear, xavier_per_head
 
@@ -69,7 +71,7 @@ class MemN2NConfig(Config):
         "to be ignored."
     ),
 )
-class MemN2N(Variant):
+class MemN2N(Biased):
     """u = q; K times: o = softmax(u . m) c, u = u + o (adjacent) or H u + o (layer-wise).
 
     The output is what was added to q (or to H^K q); a host that adds q back has the paper's u + o.
@@ -78,6 +80,10 @@ class MemN2N(Variant):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"weights", "key_local"})
+    unread: ClassVar[Mapping[Content, str]] = {
+        "queries": "memn2n changes the query at every hop",
+        "keys": "memn2n has other keys in later hops",
+    }
     starts_outside = (
         "its dot product has no scale, as in the paper, and later hops add what was read to the "
         "query; the backbone `memn2n` starts its states within N(0, 0.1), not with variance 1"
@@ -108,16 +114,17 @@ class MemN2N(Variant):
         """Make the values of every hop, once per source."""
         value = expand_heads(source.value, self.dims.heads)
         later = {f"value{k + 2}": per_head_linear(value, m) for k, m in enumerate(self.later)}
-        return Memory(source, later)
+        memory = super().prepare(source)
+        return replace(memory, parts={**memory.parts, **later})
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Read the memory as often as there are hops."""
         linear = call.progress < self.linear_start
-        allowed = call.allowed
+        allowed, more = call.allowed, self.position_energy(call)
         asked, added = call.query, torch.zeros_like(call.query)
         weights = None
         for key, value in self._memories(call.memory):
-            found, weights = read_memory(call, asked, key, value, allowed, linear=linear)
+            found, weights = read_memory(call, asked, key, value, allowed, more, linear=linear)
             if self.carry is not None:
                 asked, added = (per_head_linear(x, self.carry) for x in (asked, added))
             asked, added = asked + found, added + found
@@ -134,10 +141,15 @@ class MemN2N(Variant):
         return list(zip([key, *values[:-1]], values, strict=True))
 
     def oracle(
-        self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
+        self,
+        query: Float[Tensor, "Hq L Eq"],
+        source: Source,
+        read: Read,
+        **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Hop by hop, one query at a time."""
         group = query.shape[0] // source.key.shape[1]
+        more = self.oracle_position_energy(query, source, read, **call)
         outputs, rows = [], []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
             key, first = source.key[0, head // group], source.value[0, head // group]
@@ -148,7 +160,7 @@ class MemN2N(Variant):
                 if hop and self.carry is None:
                     matrix = self.later[hop - 1][head]
                     key, value = value, torch.stack([row @ matrix for row in first])
-                found, weights = oracle_read(asked, key, value, visible)
+                found, weights = oracle_read(asked, key, value, more[head, place], visible)
                 if self.carry is not None:
                     asked, kept = asked @ self.carry[head], kept @ self.carry[head]
                 asked = asked + found

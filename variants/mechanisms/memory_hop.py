@@ -8,6 +8,7 @@ from bench.api.call import Call, Dims
 from bench.api.errors import Refused
 from bench.api.impl import Impl
 from bench.api.shapes import Allowed, Weights
+from variants.mechanisms.biased import biased
 from variants.normalizers.masked_softmax import masked_softmax
 
 
@@ -32,14 +33,16 @@ def read_memory(
     key: Float[Tensor, "B H S E"],
     value: Float[Tensor, "B H S E"],
     allowed: Allowed | None,
+    more: Float[Tensor, "#B H L S"] | None,
     *,
     linear: bool = False,
 ) -> tuple[Float[Tensor, "B H L E"], Weights]:
     """Read by softmax of unscaled products, or by the products themselves where `linear`.
 
-    A probe's edit is applied to the weights of every hop.
+    A probe's edit is applied to the weights of every hop, and `more`, which positions give, is
+    added to the products.
     """
-    energy = asked @ key.transpose(-1, -2)
+    energy = biased(asked @ key.transpose(-1, -2), more)
     if not linear:
         weights = masked_softmax(energy, allowed)
     else:
@@ -53,13 +56,14 @@ def oracle_read(
     asked: Float[Tensor, " E"],
     key: Float[Tensor, "S E"],
     value: Float[Tensor, "S E"],
+    more: Float[Tensor, " S"],
     visible: int,
 ) -> tuple[Float[Tensor, " E"], Float[Tensor, " S"]]:
     """`read_memory` for one query that sees the first keys, by loops."""
     energies = []
     for s in range(visible):
         products = (asked[e] * key[s, e] for e in range(len(asked)))
-        energies.append(sum(products, asked.new_zeros(())))
+        energies.append(sum(products, more[s]))
     top = max((float(energy.detach()) for energy in energies), default=0.0)
     exps = [torch.exp(energy - top) for energy in energies]
     total = sum(exps, asked.new_zeros(()))

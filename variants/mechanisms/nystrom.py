@@ -26,7 +26,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
-from bench.api.variant import Variant
+from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.precision import at_least_single
 
@@ -65,7 +65,7 @@ class NystromConfig(Config):
         task="transduction[rule=reverse]", backbone="transformer_seq2seq", slot="self"
     ),
 )
-class Nystrom(Variant):
+class Nystrom(Turned):
     """softmax(Q K~') softmax(Q~ K~')^+ softmax(Q~ K') V + conv(V), with landmarks Q~ and K~.
 
     All energies are divided by sqrt(E); ^+ is the pseudo-inverse. Time O((L + S) m E) per head.
@@ -94,9 +94,11 @@ class Nystrom(Variant):
         """Landmarks, and what each of them reads, once per source."""
         mask = source.key_mask()
         real = mask[:, None, :, None]
+        # they ask like queries, so positions turn them before their means are taken, as keys are
+        landmark = self.turn(leaf(source.extras, "landmark"), 0)
         asking, key, value = (
             torch.where(real, at_least_single(expand_heads(x, self.dims.heads)), 0.0)
-            for x in (leaf(source.extras, "landmark"), source.key, source.value)
+            for x in (landmark, source.key, source.value)
         )
         segment = self._segments(mask).to(key.dtype)
         size = segment.sum(1)[:, None, :, None]
@@ -140,6 +142,14 @@ class Nystrom(Variant):
         length = call.query.shape[2]
         output = weights @ value + mixed[:, :, call.offset : call.offset + length]
         return MixResult(output.to(call.query.dtype), None, carried, {})
+
+    def turn_by_loops(
+        self, query: Float[Tensor, "Hq L Eq"], source: Source
+    ) -> tuple[Float[Tensor, "Hq L Eq"], Source]:
+        """Landmarks of queries are turned like queries."""
+        asking, _ = super().turn_by_loops(leaf(source.extras, "landmark")[0], source)
+        query, turned = super().turn_by_loops(query, source)
+        return query, replace(turned, extras={**source.extras, "landmark": asking.unsqueeze(0)})
 
     def oracle(
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object

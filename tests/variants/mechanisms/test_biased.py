@@ -42,8 +42,10 @@ OF_QUERIES = (
 OF_BOTH = ("cope", "deberta", "transformer_xl")
 EVERY = (*OF_PLACES, *OF_KEYS, *OF_QUERIES, *OF_BOTH)
 TAKEN = {
+    "act": (*OF_PLACES, *OF_KEYS),
     "differential": EVERY,
     "hopfield": (*OF_PLACES, *OF_KEYS),
+    "memn2n": OF_PLACES,
     "multi_token": tuple(one for one in EVERY if one != "relation_aware[use=keys]"),
     "nsa": EVERY,
     "selective": EVERY,
@@ -55,7 +57,7 @@ PAIRS = [(name, position) for name, taken in TAKEN.items() for position in (*tak
 REFUSED = [(name, one) for name, taken in TAKEN.items() for one in EVERY if one not in taken]
 QUICK = [(n, one) for n, one in PAIRS if one in ("alibi", "fox", "cope", "rope+alibi")]
 LATER = [pytest.param(*one, marks=pytest.mark.slow) for one in PAIRS if one not in QUICK]
-BOTH_WAYS = {"differential", "hopfield", "talking_heads"}
+BOTH_WAYS = {"act", "differential", "hopfield", "memn2n", "talking_heads"}
 ONE_WAY = {"cope", "fire", "fox"}
 
 
@@ -141,14 +143,15 @@ def test_what_is_added_changes_what_is_read(name, position):
 
 
 AS_A_CHAIN = {
-    "hopfield[steps=1": "hopfield",
-    "multi_token[queries=3,keys=3": "multi_token",
-    "nsa[block=32": "nsa",
-    "selective[": "selective",
-    "talking_heads[": "talking_heads",
+    "act[hops=1": "dot",
+    "hopfield[steps=1": "scaled_dot",
+    "memn2n[hops=1": "dot",
+    "multi_token[queries=3,keys=3": "scaled_dot",
+    "selective[": "scaled_dot",
+    "talking_heads[": "scaled_dot",
 }
-"""What is, as it starts, a chain of dot products: one step, a kernel of a single one, heads that
-are not mixed, and two tokens for `selective`; `nsa` where only chosen blocks count."""
+"""What is, as it starts, a chain, and the score of that chain: one hop or step, a kernel of a
+single one, heads that are not mixed, and two tokens for `selective`."""
 
 
 @st.composite
@@ -160,7 +163,7 @@ def sentences(draw):
     return drawn(len(lengths), length, DIM, seed=seed), lengths, draw(st.integers(1, length))
 
 
-@pytest.mark.parametrize("begin", sorted(set(AS_A_CHAIN) - {"nsa[block=32"}))
+@pytest.mark.parametrize("begin", sorted(AS_A_CHAIN))
 @settings(max_examples=25, deadline=None)
 @given(sentence=sentences(), position=st.sampled_from((*OF_PLACES, "rope+alibi", "alibi+fox")))
 def test_what_is_a_chain_at_its_start_is_that_chain_with_the_same_positions(
@@ -171,7 +174,7 @@ def test_what_is_a_chain_at_its_start_is_that_chain_with_the_same_positions(
         x, lengths, parts = x[:, :2], [min(one, 2) for one in lengths], min(parts, 2)
     comma = "" if begin.endswith("[") else ","
     attention = built(f"{begin}{comma}position={position}]")
-    chain = chain_like(attention, position)
+    chain = chain_like(attention, position, AS_A_CHAIN[begin])
     mask = torch.arange(x.shape[1]) < torch.tensor(lengths)[:, None]
     found, wanted = answered(attention, x, mask, parts), answered(chain, x, mask)
     torch.testing.assert_close(found[mask], wanted[mask], rtol=0, atol=1e-11)
@@ -424,7 +427,9 @@ def test_the_energy_of_a_mean_is_the_mean_of_the_energies_of_its_real_keys(benea
 @pytest.mark.parametrize(("name", "position"), REFUSED)
 def test_energies_that_a_mechanism_cannot_hold_are_refused_with_the_reason(name, position):
     reason = {
+        "act": "act changes the query at every hop",
         "hopfield": "hopfield moves the query at every step",
+        "memn2n": "memn2n (changes the query at every hop|has other keys in later hops)",
         "multi_token": "multi_token keeps vectors alone of the queries before",
     }
     with pytest.raises(Refused, match=reason[name]):
