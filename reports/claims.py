@@ -157,6 +157,8 @@ class ClaimOutcome:
     bounds: tuple[BoundOutcome, ...]
     minutes: float
     """Expected cost of what is trained for it, on one core."""
+    commits: tuple[str, ...] = ()
+    """Commits of the cells that have its numbers, the one with most of them first."""
 
     @property
     def command(self) -> str:

@@ -28,6 +28,7 @@ from reports.claims import STANDINGS, ClaimOutcome
 from reports.figures.bounds import BoundPanel, bounds_figure
 from reports.figures.contrasts import ContrastLine, contrasts_figure
 from reports.numbers import counted
+from reports.prose import join
 
 ALWAYS = ("supported", "contradicted")
 """Standings that the headline counts even where no claim has them."""
@@ -158,6 +159,8 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     ]
     if one.parts:
         blocks.append(_numbers(one))
+    if one.commits:
+        blocks.append(Paragraph(_made_by(one.commits)))
     if networks := networks_in_words(claim):
         blocks.append(Paragraph("Networks that are trained, by task:"))
         blocks.append(Bullets(items=tuple(networks)))
@@ -178,6 +181,13 @@ def _cost(minutes: float) -> str:
     if minutes < 1:
         return "To run it again takes less than a CPU minute:"
     return f"To run it again takes about {counted(round(minutes), 'CPU minute')}:"
+
+
+def _made_by(commits: Sequence[str]) -> str:
+    """Which code computed the numbers of a claim."""
+    if len(commits) == 1:
+        return f"All numbers of this claim are of commit {commits[0]}."
+    return f"The numbers of this claim are of {len(commits)} commits: {join(list(commits))}."
 
 
 def _place(one: ClaimOutcome) -> str:

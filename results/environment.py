@@ -76,6 +76,12 @@ class Environment:
         return {"id": self.id, **asdict(self)}
 
 
+def commit_in_words(facts: Mapping[str, object]) -> str:
+    """The commit of stored facts, and whether files differed from it; empty where none is known."""
+    changed = " with uncommitted changes" if facts.get("git_dirty") else ""
+    return f"{str(facts.get('git_revision') or '')[:10]}{changed}".strip()
+
+
 def collect(threads: int) -> Environment:
     """Ask this machine for its facts.
 

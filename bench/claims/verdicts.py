@@ -12,6 +12,8 @@ from bench.claims.cells import cells_of, expected_minutes
 from bench.claims.computed import exact_cell
 from bench.running.request import Request
 from reports.claims import BoundOutcome, ClaimOutcome, ContrastOutcome
+from results.environment import commit_in_words
+from results.json_values import JsonObject
 from results.statistics.verdicts import (
     LEVEL,
     SECOND_LEVEL,
@@ -37,7 +39,10 @@ def stored_values(rows: pd.DataFrame) -> dict[Place, float]:
 
 
 def outcomes_of(
-    claims: Sequence[Claim], rows: pd.DataFrame, request: Request
+    claims: Sequence[Claim],
+    rows: pd.DataFrame,
+    request: Request,
+    environments: Mapping[str, JsonObject] | None = None,
 ) -> list[ClaimOutcome]:
     """What stored rows say of each claim.
 
@@ -45,10 +50,42 @@ def outcomes_of(
         claims: In the order in which they are shown.
         rows: From `results.frame.rows_of`.
         request: Device, number type and implementation of the cells.
+        environments: Facts of each environment of the rows; None where nobody asks for commits.
     """
     values = stored_values(rows)
     seeds = sorted({int(seed) for seed in rows["seed"] if seed >= FIRST_SEED})
-    return [_outcome(claim, values, seeds, request) for claim in claims]
+    found = [_outcome(claim, values, seeds, request) for claim in claims]
+    if environments is None:
+        return found
+    commits = _commit_of_each(rows, environments)
+    return [
+        replace(one, commits=_commits(one.claim, values, commits, seeds, request)) for one in found
+    ]
+
+
+def _commit_of_each(rows: pd.DataFrame, environments: Mapping[str, JsonObject]) -> dict[str, str]:
+    """The commit of every cell; empty where it is not known."""
+    cells = rows.drop_duplicates("cell")
+    pairs = zip(cells["cell"], cells["environment"], strict=True)
+    return {str(cell): commit_in_words(environments.get(str(name), {})) for cell, name in pairs}
+
+
+def _commits(
+    claim: Claim,
+    values: Values,
+    commits: Mapping[str, str],
+    seeds: Sequence[int],
+    request: Request,
+) -> tuple[str, ...]:
+    """Commits of the cells that a claim reads, most cells first."""
+    cells = {exact_cell(claim.key).id} if claim.exact else set()
+    for side in claim.sides:
+        made = cells_of(side, request, FIRST_SEED)
+        both = (made.trained.cell, made.read)
+        cells |= {replace(cell, seed=seed).id for cell in both for seed in seeds}
+    known = {place[0] for place in values}
+    found = Counter(commits[cell] for cell in sorted(cells & known) if commits.get(cell))
+    return tuple(commit for commit, _ in found.most_common())
 
 
 def request_of(rows: pd.DataFrame) -> Request:

@@ -204,7 +204,8 @@ def outcomes(
 
     load_registry(plugins)
     rows = rows_of([stored] if stored else [])
-    return outcomes_of(asked_claims(()), rows, request or request_of(rows))
+    environments = stored.environments() if stored else {}
+    return outcomes_of(asked_claims(()), rows, request or request_of(rows), environments)
 
 
 def write_page(found: "list[ClaimOutcome]", out: Path) -> str:

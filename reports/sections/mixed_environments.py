@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from reports.folder import RunFolder
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from results.environment import commit_in_words
 from results.json_values import JsonObject, as_object
 
 LONGEST_LIST = 4
@@ -16,8 +17,7 @@ def _torch(facts: JsonObject, device: str) -> str:
 
 
 def _commit(facts: JsonObject, device: str) -> str:
-    changed = " with uncommitted changes" if facts.get("git_dirty") else ""
-    return f"{str(facts.get('git_revision') or '')[:10]}{changed}".strip()
+    return commit_in_words(facts)
 
 
 def _processor(facts: JsonObject, device: str) -> str:

@@ -47,9 +47,8 @@ def store(tmp_path):
         yield found
 
 
-def put(store, side, values, status="ok", first=FIRST_SEED):
+def put(store, side, values, status="ok", first=FIRST_SEED, environment="0123456789ab"):
     """Store one value a seed, and another value of the same metric at another place."""
-    environment = "0123456789ab"
     for at, value in enumerate(values):
         cell = cells_of(side, Request(), first + at).read
         rows = (
@@ -69,9 +68,37 @@ def put(store, side, values, status="ok", first=FIRST_SEED):
         )
 
 
+def paragraphs(found):
+    """Texts of the section of one claim."""
+    blocks = claims_document([found]).sections[-1].blocks
+    return [block.text for block in blocks if isinstance(block, Paragraph)]
+
+
 def outcome(store, asked):
     (found,) = outcomes_of([asked], rows_of([store]), Request())
     return found
+
+
+def test_a_claim_names_the_commits_of_the_cells_that_it_reads(store):
+    put(store, DOT, [0.9] * 3, environment="one")
+    put(store, PLAIN, [0.5] * 2, environment="one")
+    put(store, PLAIN, [0.5], first=FIRST_SEED + 2, environment="two")
+    put(store, replace(DOT, variant="cosine"), [0.9] * 3, environment="three")
+    facts = {
+        "one": {"git_revision": "a" * 40, "git_dirty": False},
+        "two": {"git_revision": "b" * 40, "git_dirty": True},
+        "three": {"git_revision": "c" * 40, "git_dirty": False},
+    }
+    rows, asked = rows_of([store]), [claim(CONTRAST), EXACT]
+    mixed, exact = outcomes_of(asked, rows, Request(), facts)
+    assert mixed.commits == ("a" * 10, "b" * 10 + " with uncommitted changes")
+    assert exact.commits == ()
+    told = f"The numbers of this claim are of 2 commits: {'a' * 10} and {'b' * 10} with"
+    assert any(told in text for text in paragraphs(mixed))
+    (alone,) = outcomes_of(asked[:1], rows[rows["seed"] < FIRST_SEED + 2], Request(), facts)
+    assert f"All numbers of this claim are of commit {'a' * 10}." in paragraphs(alone)
+    (unknown,) = outcomes_of(asked[:1], rows, Request(), {})
+    assert unknown.commits == ()
 
 
 def test_a_difference_on_the_seeds_of_claims_is_found(store):
@@ -92,11 +119,7 @@ def test_a_second_sample_decides_alone_and_the_page_shows_both(store):
     assert outcome(store, claim(CONTRAST)).verdict == "undecided"
     found = outcome(store, claim(CONTRAST, again=6))
     assert (found.verdict, found.contrasts[0].finding.difference.count) == ("supported", 6)
-    said = [
-        block.text
-        for block in claims_document([found]).sections[-1].blocks
-        if isinstance(block, Paragraph)
-    ]
+    said = paragraphs(found)
     assert any("The first one, which decides nothing: dot minus scaled: +0 " in one for one in said)
 
 
