@@ -52,7 +52,7 @@ def twin(document: Document) -> str:
         escape(document.lead),
         facts,
         _code("\n".join(shown)) if shown else "",
-        f"{len(left)} more commands are in [{DETAILS}]({DETAILS})." if left else "",
+        f"[{DETAILS}]({DETAILS}) has {counted(len(left), 'more command')}." if left else "",
         *(_section(section, SUMMARY_ROWS) for section in document.of_group("summary")),
         _contents(document),
     ]

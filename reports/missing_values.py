@@ -9,8 +9,9 @@ from reports.sections.provenance import STATUS_TEXT
 from reports.speed_rows import USUAL_CODE
 
 NO_SPREAD = (
-    "The value is the same in every seed, so no interval is known. The p of such a difference is "
-    "that of the sign test: 0.25 for three seeds, before Holm's correction."
+    "The value is the same in every seed, so no interval is known. If no variant of "
+    "the table has any spread, p is that of the sign test: 0.25 for three seeds, 0.0625 for five, "
+    "before Holm's correction."
 )
 LEGEND = (
     f"{NO_VALUE} means that there is no value. The reasons are listed under “What is missing, and "

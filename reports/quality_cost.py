@@ -145,8 +145,8 @@ def _one_comparison(comparison: Comparison, noise: CostNoise) -> QualityCost | N
         caption=(
             "Mean test score with its 95% interval over seeds, or from the least to the greatest "
             "seed where the interval would leave the range of the metric. "
-            f"{_about_front(noise)} Of the comparisons behind the choices this one has most ranks; "
-            f"{MOST_POINTS} at most are drawn."
+            f"{_about_front(noise)} Of the comparisons behind the choices this one is drawn, "
+            f"because it has the most ranks. At most {MOST_POINTS} variants are drawn."
         ),
     )
 

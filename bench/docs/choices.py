@@ -10,19 +10,19 @@ PUBLISHED = Path("results", "published")
 PAGES = Path("reports", "published")
 PAGE = PAGES / "README.md"
 RUNS = ("flagship", "multi30k", "modern", "quick", "families")
-"""Runs that rank variants, those that train longest first."""
+"""Runs that rank variants, in the order in which they stand."""
 INTRODUCTION = """# What to choose, run by run
 
 One row is what one run says of one use of attention: the variant that the rule below names, the
 test and the numbers behind the choice, and what it costs. Runs of one use stand one below the
-other, those that train longest first: `flagship` trains until validation gets no better or for
-12,000 steps, minutes in most cases; `multi30k` trains for four minutes of CPU time; `modern`,
-`quick` and `families` train for some seconds to some tens of seconds. Sizes and variants differ
-between runs, so two of them may name different ones. “Tied with” names variants that are not
-significantly different from the one with the best mean; they need not be equally good. A use is
-left out where no run has a variant above uniform attention. All runs are of small networks on a
-CPU; read [what the bench cannot show](../../docs/limits.md) before you quote a number, and [how the
-rule works and what is tested](../../docs/statistics.md#what-to-choose).
+other, in the order `flagship`, `multi30k`, `modern`, `quick` and `families`. `flagship` trains
+until validation gets no better or for 12,000 steps, minutes in most cases; `multi30k` trains for
+four minutes of CPU time; the others train for seconds, some of their networks for up to three
+minutes. Sizes and variants differ between runs, so two of them may name different ones. “Tied with”
+names variants that are not significantly different from the one with the best mean; they need not
+be equally good. A use is left out where no run has a variant above uniform attention. All runs are
+of small networks on a CPU; read [what the bench cannot show](../../docs/limits.md) before you quote
+a number, and [how the rule works and what is tested](../../docs/statistics.md#what-to-choose).
 """
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from reports.numbers import counted, plain
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.saturation import edge
-from results.statistics import Decision, Hypothesis
+from results.statistics import MOST_SEEDS, Decision, Hypothesis
 
 OUTCOMES = ("better", "worse", "equivalent", "undecided")
 """In the order in which they are counted."""
@@ -22,6 +22,8 @@ def verdict_text(decision: Decision | None) -> str:
     """
     if decision is None:
         return ""
+    if decision.beyond_reach:
+        return f"undecided (more than {MOST_SEEDS} seeds)"
     if decision.decided or decision.seeds_to_decide is None:
         return decision.outcome
     return f"undecided (about {counted(decision.seeds_to_decide, 'seed')})"

@@ -3,6 +3,7 @@
 from reports.blocks import Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.folder import RunFolder
 from reports.ranked_table.comparison import Comparison
+from reports.sections.decisions import in_this_run
 
 DATA = "data"
 """Note that says which files, of which source."""
@@ -51,7 +52,8 @@ def caveats(folder: RunFolder, comparison: Comparison) -> list[Paragraph]:
         if any(one.record.id in here for one in cells)
     ]
     why = folder.catalog.pipeline_check(comparison.task)
-    return [Paragraph(text) for text in ([f"{NO_EVIDENCE} {why}"] if why else []) + told]
+    mark = [f"{NO_EVIDENCE} {why}{in_this_run([comparison])}"] if why else []
+    return [Paragraph(text) for text in mark + told]
 
 
 def mixed_data(folder: RunFolder) -> dict[str, str]:

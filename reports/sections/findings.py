@@ -143,6 +143,11 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
         above = "are above uniform attention" if is_about_longer_inputs(comparison) else "learned"
         rest = f" that {above}" if len(others) < len(ranking) - 1 else ""
         behind_ = f"all {len(others)} others" if len(others) > 1 else "the other"
+        if comparison.catalog.pipeline_check(comparison.task):
+            return (
+                f"{lead}, significantly better than {behind_}{rest}. This is a pipeline check, and "
+                "no reason to choose a variant."
+            )
         return (
             f"Choose {label(best)}. Its mean is {_scored(comparison, best)}, significantly better "
             f"than {behind_}{rest}."

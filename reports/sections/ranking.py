@@ -38,8 +38,9 @@ HOW_TO_READ = {
         "other variants of the table, after Holm's correction over these hypotheses. Better and "
         "worse are significant at 5%. Equivalent means that the difference is shown to lie within "
         "the margin of the metric. Equivalent at the ceiling, or at chance, means that both "
-        "have all but the best score, or chance, so that the task tells nothing of the two. "
-        "Undecided is neither, and is followed by the number of seeds that would probably decide. "
+        "scores are within 1% of the best possible one, or of chance, so that the task does not "
+        "separate the two. Undecided is neither, and is followed by the number of seeds that would "
+        "probably decide, up to 200. "
         "Controls are not tested, except for uniform attention, and have a dash."
     ),
     "Ranks": (

@@ -13,8 +13,6 @@ from reports.ranked_table.rows import interval_text
 from reports.ranked_table.steps_to_threshold import not_reached
 from reports.ranked_table.verdicts import verdict_help
 
-NONE_FOUND = "It would have to be more than the whole range of the metric."
-
 
 class RankedLine(NamedTuple):
     """One variant of a comparison, as a column sees it."""
@@ -116,7 +114,7 @@ def detectable_cell(line: RankedLine) -> TableCell:
     if decision is None or not math.isfinite(decision.detectable):
         return TableCell(text=NO_VALUE, sort="")
     if decision.detectable >= limits[1] - limits[0]:
-        return TableCell(text="none", sort=decision.detectable, help=NONE_FOUND)
+        return TableCell(text="more than the whole range", sort=decision.detectable)
     return TableCell(text=plain(decision.detectable), sort=decision.detectable)
 
 

@@ -61,6 +61,12 @@ class Decision:
         """Whether anything was shown."""
         return self.outcome != "undecided"
 
+    @property
+    def beyond_reach(self) -> bool:
+        """Whether more than `MOST_SEEDS` would be needed for a decision."""
+        known = bool(self.difference.error) and math.isfinite(self.detectable)
+        return not self.decided and self.seeds_to_decide is None and known
+
 
 def primary_hypotheses(
     variants: Collection[str],

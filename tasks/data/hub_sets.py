@@ -131,7 +131,7 @@ FETCHABLE: dict[str, HubDataset] = {
         revision="37e118600232bb5298ca011a8a7e7a44e863c36a",
         splits={"train": 29000, "validation": 1014, "test": 1000},
         fields={"de": str, "en": str},
-        license="no licence stated; images: Flickr terms, non-commercial research and education",
+        license="no license stated; images: Flickr terms, non-commercial research and education",
         license_open=False,
     ),
     "snli": HubDataset(
@@ -159,7 +159,7 @@ FETCHABLE: dict[str, HubDataset] = {
         revision="ab7a5ac0e35aa22088bdcf23e7fd99b220e53308",
         splits={"train": 5749, "validation": 1500, "test": 1379},
         fields={"sentence1": str, "sentence2": str, "score": float},
-        license="no licence stated on the card; sentences have the terms of their sources",
+        license="no license stated on the card; sentences have the terms of their sources",
         license_open=False,
     ),
     "tinyshakespeare": HubDataset(

@@ -1,6 +1,6 @@
 """Multi30k: image captions in English, German, French and Czech (Elliott et al., 2016).
 
-https://aclanthology.org/W16-3210; task 1, test set 2016. The texts carry no open licence:
+https://aclanthology.org/W16-3210; task 1, test set 2016. The texts carry no open license:
 sentences may be used for research and are never committed with a report.
 """
 
