@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.api.errors import UnknownName
 from bench.api.noise import Noise
 from bench.api.shapes import Mixed, Query, Value, Weights
-from bench.api.source import Memory, State, Tree, tree_map
+from bench.api.source import Memory, Source, State, Tree, tree_map
 
 Read = Literal["train", "expected", "hard", "sample", "stream"]
 """`train` samples where the mechanism samples, `expected` averages, `hard` takes the best key.
@@ -124,6 +124,8 @@ class AttendOptions(TypedDict, total=False):
     """Values of all keys so far, where a layer below keeps them for this one."""
     want_memory: bool
     """Whether a layer above reads what is attended to here."""
+    written: Callable[[Source, Query], Source] | None
+    """Keys and values as the queries want them; see `Heads.written`."""
 
 
 @dataclass

@@ -77,6 +77,9 @@ class Chain(Variant):
         self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
         self._has_features = bool(histories) or any(p.gives_features for p in positions)
         self._fusable = self._can_be_fused()
+        # a position that reads queries or keys has tables of their width
+        by_places = not any(position.energy_reads for position in positions)
+        self.any_width = self._fusable and score.any_width and by_places
         self._gatherable = self._can_be_gathered()
         self._forgets = self._can_forget()
         self._declare_cost()

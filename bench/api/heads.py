@@ -20,6 +20,8 @@ class Heads(HasCapabilities):
 
     dims: Dims
     output_width: int
+    any_width: bool = False
+    """Whether what is between these heads answers vectors of any width; a slot says so."""
 
     def __init__(
         self,
@@ -39,6 +41,17 @@ class Heads(HasCapabilities):
     ) -> Source:
         """Make keys and values."""
         raise NotImplementedError
+
+    def written(self, source: Source, query: Query) -> Source:
+        """Keys and values as some queries want them, where that is not how they are kept.
+
+        Asked where `any_width` is true, and for the time of a call alone.
+
+        Args:
+            source: What is kept; its keys are turned already.
+            query: What `query` made.
+        """
+        return source
 
     def start(self, like: QueryShape) -> Tree:
         """What is remembered before the first state of a sequence; empty for most."""

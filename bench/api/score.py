@@ -17,6 +17,8 @@ class Score(Component):
 
     branch = "score"
     takes_features: ClassVar[bool] = False
+    any_width: ClassVar[bool] = False
+    """Whether vectors of any width are compared, by their dot product and the same factor."""
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Energy of every query and key, before masking."""

@@ -21,6 +21,7 @@ class Slot(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = heads
+        heads.any_width = variant.any_width
         self.variant = variant
         self.link = link
         """What is read of a layer below; a backbone then hands it on in `attend`."""
@@ -115,6 +116,8 @@ class Slot(nn.Module):
         if self.query_maps:
             found = {name: one(x) for name, one in maps_of(self.query_maps).items()}
             call["extras"] = {**(call.get("extras") or {}), **found}
+        if self.heads.any_width:
+            call["written"] = self.heads.written
         attended = self.variant.attend(query, memory, state, new=new, **call)
         attended = attended._replace(state=replace(attended.state, heads=past))
         return self.heads.merge(self.heads.gate(attended.output, x)), attended

@@ -49,6 +49,9 @@ class Variant(HasCapabilities, ABC):
     query_inputs: Inputs = NO_INPUTS
     default_read: Read = "expected"
     reads: tuple[Read, ...] = ("expected",)
+    any_width: bool = False
+    """Whether it answers queries, keys and values of any width, so that heads may write keys out in
+    another form than the one they are kept in; see `Heads.written`."""
     editable: bool = False
     """Whether `mix` applies `Call.edit` to its weights."""
     time_exponent: float = 2.0
@@ -121,11 +124,16 @@ class Variant(HasCapabilities, ABC):
         turned = self.turn(source.key, offset, keys=True)
         return self.prepare(source if turned is source.key else source.with_key(turned))
 
-    def unpack(self, memory: Memory) -> Memory:
-        """The memory with keys and values that are written out and prepared, for one call."""
-        if memory.source.packing is None:
+    def unpack(self, memory: Memory, source: Source) -> Memory:
+        """The memory with keys and values as one call reads them, prepared.
+
+        Args:
+            memory: What is kept.
+            source: Its keys and values as they are read; its own where nothing is written out.
+        """
+        if source is memory.source:
             return memory
-        found = self.prepare(memory.source.written())
+        found = self.prepare(source)
         return replace(found, sinks=memory.sinks, forgotten=memory.forgotten)
 
     def prepare(self, source: Source) -> Memory:
@@ -156,6 +164,7 @@ class Variant(HasCapabilities, ABC):
         edit: Edit | None = None,
         values: Value | None = None,
         want_memory: bool = False,
+        written: Callable[[Source, Query], Source] | None = None,
     ) -> Attended:
         """Answer some queries: all of them (parallel), one (stepwise), or any split.
 
@@ -174,6 +183,8 @@ class Variant(HasCapabilities, ABC):
             values: Those of all keys so far, where a layer below keeps them for this one; the cache
                 then has keys alone.
             want_memory: Whether a layer above reads what is attended to here.
+            written: Keys and values as these queries want them, where that is not how they are
+                kept.
 
         Returns:
             Output, weights (None where the mechanism has none or none were wanted), next state.
@@ -189,7 +200,8 @@ class Variant(HasCapabilities, ABC):
             return attend_streaming(self, query, memory, state)
         query = self.turn(query, state.offset)
         memory, cache = self._memory_and_cache(memory, state, new, values)
-        memory = self.unpack(memory)
+        source = memory.source.written()
+        memory = self.unpack(memory, source if written is None else written(source, query))
         call = Call(
             query=query,
             memory=memory,

@@ -1,5 +1,7 @@
 """Decoder-only models of transformers: heads, rotary positions, caps, sinks, latent vectors."""
 
+import math
+
 import pytest
 import torch
 
@@ -285,6 +287,33 @@ def test_the_ends_of_yarn_are_those_of_llama(agree):
         theirs(x, turns(llama, "Llama", theirs.config), causal_mask())[0],
         inputs={"x": x},
         note="on the ramp its code goes by the index of a pair, the paper's equations by turns",
+    )
+
+
+def test_the_ramp_of_yarn_is_that_of_llama3(agree):
+    """Llama 3 joins angles by the number of turns, as the equations of YaRN do; it has no factor of
+    the energies, so that its rotations get the one of YaRN here."""
+    scaled = {
+        "rope_type": "llama3",
+        "rope_theta": 10000.0,
+        "factor": 8.0,
+        "original_max_position_embeddings": 4096,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 32.0,
+    }
+    theirs = made(llama, "Llama", rope_parameters=scaled, max_position_embeddings=8 * 4096)
+    chosen = "rope[factor=8.0,layout=halves,original=4096,scaling=yarn]"
+    mine, _ = with_weights_of(theirs, f"mha[heads=4,position={chosen}]")
+    x = states()
+    sharper = 0.1 * math.log(8.0) + 1
+    cos, sin = turns(llama, "Llama", theirs.config)
+    agree(
+        chosen,
+        "transformers (Llama 3)",
+        "two of three pairs on the ramp, with YaRN's factor of the energies",
+        mine(x),
+        theirs(x, (sharper * cos, sharper * sin), causal_mask())[0],
+        inputs={"x": x},
     )
 
 

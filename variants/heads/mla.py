@@ -7,12 +7,13 @@ latent vectors).
 
 Deviations: `form=absorbed` moves the maps from the latent vector to keys into the queries, and
 those to values behind attention, as section 2.1.2 proposes for decoding; `form=naive` writes keys
-and values out for every head. Both compute the same. With `query_latent=0` queries are mapped
-straight from the state, as in DeepSeek-V2-Lite.
+and values out for every head, and keeps them so. `form=mixed` keeps the latent vector, and writes
+keys and values out for the time of a call that has many queries. All compute the same. With
+`query_latent=0` queries are mapped straight from the state, as in DeepSeek-V2-Lite.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -43,8 +44,9 @@ class MlaConfig(Config):
     """Width of the key that all heads share and that positions turn."""
     query_latent: Annotated[int, Choices((0, 16, 32, 64))] = 32
     """Width of the vector that queries are made of; 0 where they are mapped straight."""
-    form: Literal["absorbed", "naive"] = "absorbed"
-    """Whether heads read the latent vector, or keys and values that are written out."""
+    form: Literal["mixed", "absorbed", "naive"] = "mixed"
+    """Whether heads read keys and values that are written out where that takes fewer operations
+    (`mixed`), never, or always."""
 
     def __post_init__(self) -> None:
         """Check the widths."""
@@ -66,8 +68,9 @@ class MlaConfig(Config):
 class MlaHeads(Heads):
     """Energy (q_c . k_c + q_r . k_r) / sqrt(E + R), with k_c and the value mapped from a latent.
 
-    Cost: a cache of `latent + turned` numbers a token for all heads together, absorbed; energies
-    then cost latent + R products a pair and head instead of E + R.
+    Cost: a cache of `latent + turned` numbers a token for all heads together, but for
+    `form=naive`; a pair then costs 2 latent + R products a head where the latent vector is read,
+    and 2 E + R where keys and values are written out, which costs 2 latent E a key.
     """
 
     def __init__(
@@ -86,8 +89,11 @@ class MlaHeads(Heads):
         self.config, self.output_width = config, query_width
         self.width = query_width // heads
         whole = self.width + turned
-        self.absorbed = config.form == "absorbed"
-        if self.absorbed:
+        self.keeps_latent = config.form != "naive"
+        self.longest = math.inf
+        if config.form == "mixed" and latent > self.width:
+            self.longest = latent * self.width / (latent - self.width)
+        if self.keeps_latent:
             dims = Dims(heads, 1, latent + turned, latent + turned, latent, query_width, regime)
         else:
             dims = Dims(heads, heads, whole, whole, self.width, query_width, regime)
@@ -106,16 +112,19 @@ class MlaHeads(Heads):
         for weight in (self.key_up, self.value_up):
             nn.init.normal_(weight, std=latent**-0.5)
         # the score divides by the root of the width of its keys, the paper by that of E + R
-        self.mend = math.sqrt((latent + turned) / whole) if self.absorbed else 1.0
+        self.mend = math.sqrt((latent + turned) / whole) if self.keeps_latent else 1.0
 
     def query(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B H L Eq"]:
-        """Two parts a head; absorbed, the first one asks the latent vector."""
+        """Two parts a head; the first one asks the latent vector, or keys that are written out."""
         if self.to_query_latent is not None:
             inner = self.to_query_latent(x)
             x = nn.functional.rms_norm(inner, inner.shape[-1:], self.query_gain, EPS)
         found = split_heads(self.to_query(x), self.dims.heads)
-        if not self.absorbed:
+        if not self.keeps_latent:
             return found
+        # one pass over many queries costs more by the latent vector than by what is made of it
+        if self.any_width and x.shape[1] > self.longest:
+            return found * self.mend
         content, turned = found.split((self.width, self.config.turned), -1)
         return torch.cat((content @ self.key_up, turned), -1) * self.mend
 
@@ -129,18 +138,31 @@ class MlaHeads(Heads):
         latent = self.to_latent(x)
         latent = nn.functional.rms_norm(latent, latent.shape[-1:], self.gain, EPS).unsqueeze(1)
         turned = self.to_turned(x).unsqueeze(1)
-        if self.absorbed:
+        if self.keeps_latent:
             key = torch.cat((latent, turned), -1)
             width = self.config.latent
             return Source(key, key[..., :width], mask=mask, tokens=tokens, shared=width)
+        return Source(*self._written_out(latent, turned), mask=mask, tokens=tokens)
+
+    def _written_out(
+        self, latent: Float[Tensor, "B 1 S C"], turned: Float[Tensor, "B 1 S R"]
+    ) -> tuple[Float[Tensor, "B H S E"], Float[Tensor, "B H S Ev"]]:
+        """Keys and values of every head."""
         every = turned.expand(-1, self.dims.heads, -1, -1)
         key = torch.cat((latent @ self.key_up.transpose(1, 2), every), -1)
-        value = latent @ self.value_up.transpose(1, 2)
-        return Source(key=key, value=value, mask=mask, tokens=tokens)
+        return key, latent @ self.value_up.transpose(1, 2)
+
+    def written(self, source: Source, query: Float[Tensor, "B H L Eq"]) -> Source:
+        """Keys and values written out for queries that were not absorbed."""
+        if not self.keeps_latent or query.shape[3] == source.key.shape[3]:
+            return source
+        parts = source.key.split((self.config.latent, self.config.turned), -1)
+        key, value = self._written_out(*parts)
+        return replace(source, key=key, value=value, shared=0)
 
     def merge(self, output: Float[Tensor, "B H L Ev"]) -> Float[Tensor, "B L D"]:
         """Map what was read of the latent vector to values, and join the heads."""
-        if self.absorbed:
+        if self.keeps_latent and output.shape[3] == self.config.latent:
             output = output @ self.value_up.transpose(1, 2)
         return self.to_output(output.transpose(1, 2).flatten(2))
 
@@ -153,7 +175,7 @@ class MlaHeads(Heads):
         heads = []
         for head in range(self.dims.heads):
             own = numbers[head * whole : (head + 1) * whole]
-            if self.absorbed:
+            if self.keeps_latent:
                 asked = [
                     sum(own[e] * self.key_up[head, e, c] for e in range(self.width))
                     for c in range(self.config.latent)
@@ -170,14 +192,14 @@ class MlaHeads(Heads):
         """The latent vector of one state, or keys and values, head by head."""
         latent = _oracle_norm(oracle_linear(self.to_latent, x), self.gain)
         turned = torch.stack(oracle_linear(self.to_turned, x))
-        if self.absorbed:
+        if self.keeps_latent:
             return torch.cat((latent, turned))[None], latent[None]
         keys = [torch.cat((_oracle_map(up, latent), turned)) for up in self.key_up]
         return torch.stack(keys), torch.stack([_oracle_map(up, latent) for up in self.value_up])
 
     def oracle_merge(self, output: Float[Tensor, "H Ev"]) -> Float[Tensor, " D"]:
         """One head after the other."""
-        if self.absorbed:
+        if self.keeps_latent:
             pairs = zip(self.value_up, output, strict=True)
             output = torch.stack([_oracle_map(up, read) for up, read in pairs])
         joined = torch.stack([number for head in output for number in head])

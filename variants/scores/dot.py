@@ -37,6 +37,7 @@ class DotScore(Score):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local"})
+    any_width = True
     starts_outside = (
         "a dot product without a scale has the variance of the width over states of variance 1, "
         "by definition; it has no parameter to start smaller"

@@ -39,6 +39,7 @@ class ScaledDotScore(Score):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local"})
+    any_width = True
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -24,21 +24,76 @@ def drawn(*shape, seed=1):
     return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("options", ["", "query_latent=0", "position=none"])
-def test_both_forms_compute_the_same(options):
-    absorbed = built(f"mla[{options}]" if options else "mla")
-    naive = built(f"mla[form=naive,{options}]" if options else "mla[form=naive]")
-    naive.load_state_dict(absorbed.state_dict())
+@pytest.mark.parametrize("options", ["", ",query_latent=0", ",position=none", ",position=alibi"])
+@pytest.mark.parametrize("form", ["mixed", "absorbed"])
+def test_all_forms_compute_the_same(form, options):
+    latent = built(f"mla[form={form}{options}]")
+    naive = built(f"mla[form=naive{options}]")
+    naive.load_state_dict(latent.state_dict())
     with torch.no_grad():
-        absorbed.heads.gain.copy_(drawn(LATENT))
+        latent.heads.gain.copy_(drawn(LATENT))
         naive.heads.gain.copy_(drawn(LATENT))
     one, two = drawn(2, 9, DIM).requires_grad_(), drawn(2, 9, DIM).requires_grad_()
-    found, wanted = absorbed(one), naive(two)
+    found, wanted = latent(one), naive(two)
     torch.testing.assert_close(found, wanted)
     found.square().sum().backward()
     wanted.square().sum().backward()
     torch.testing.assert_close(one.grad, two.grad)
-    torch.testing.assert_close(absorbed.heads.key_up.grad, naive.heads.key_up.grad)
+    torch.testing.assert_close(latent.heads.key_up.grad, naive.heads.key_up.grad)
+    torch.testing.assert_close(latent.heads.value_up.grad, naive.heads.value_up.grad)
+
+
+LONGEST = LATENT * WIDTH // (LATENT - WIDTH)
+"""Most queries that ask the latent vector: then n (2 C + R) products a key are at most those of n
+pairs and of what is written out, n (2 E + R) + 2 C E."""
+
+
+def test_only_many_queries_have_keys_and_values_written_out():
+    mixed, absorbed = built("mla"), built("mla[form=absorbed]")
+    few, many = drawn(1, LONGEST, DIM), drawn(1, LONGEST + 1, DIM)
+    assert mixed.heads.query(few).shape[-1] == LATENT + TURNED
+    assert mixed.heads.query(many).shape[-1] == WIDTH + TURNED
+    assert absorbed.heads.query(many).shape[-1] == LATENT + TURNED
+    wide = built("mla[latent=3]")  # no wider than a head, so it never pays
+    assert wide.heads.query(drawn(1, 99, DIM)).shape[-1] == 3 + TURNED
+
+
+@pytest.mark.parametrize("parts", [1, 2, LONGEST + 1, 6])
+@pytest.mark.parametrize("padding", [0, 3])
+def test_any_split_of_a_prompt_is_answered_like_the_whole(parts, padding):
+    attention, x = built("mla"), drawn(2, 11, DIM)
+    real = torch.arange(11).expand(2, -1) < torch.tensor([[11], [11 - padding]])
+    wanted = attention(x, mask=real)
+    state, found, at = attention.start(None, x), [], 0
+    with torch.no_grad():
+        for one in x.split(parts, 1):
+            own = (one, real[:, at : at + one.shape[1]], None)
+            output, answer = attention.attend(one, None, state, own=own)
+            state, at = answer.state, at + one.shape[1]
+            found.append(output)
+    torch.testing.assert_close(torch.cat(found, 1)[real], wanted[real])
+    assert state.cache.source.key.shape == (2, 1, 11, LATENT + TURNED)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["score=general", "score=additive", "position=cope", "mask=sliding_window", "normalizer=top_k"],
+)
+def test_what_goes_by_the_width_of_keys_reads_the_latent_vector(option):
+    mixed, absorbed = built(f"mla[{option}]"), built(f"mla[form=absorbed,{option}]")
+    absorbed.load_state_dict(mixed.state_dict())
+    x = drawn(2, 3 * LONGEST, DIM)
+    assert not mixed.heads.any_width
+    assert mixed.heads.query(x).shape[-1] == LATENT + TURNED
+    assert torch.equal(mixed(x), absorbed(x))
+
+
+def test_weights_are_those_of_the_latent_vector():
+    mixed, absorbed = built("mla"), built("mla[form=absorbed]")
+    absorbed.load_state_dict(mixed.state_dict())
+    x = drawn(2, 9, DIM)
+    found, wanted = (one.answer_all(x, x)[1].weights for one in (mixed, absorbed))
+    torch.testing.assert_close(found, wanted)
 
 
 def rotated(x, places):
