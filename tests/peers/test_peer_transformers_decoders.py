@@ -170,7 +170,7 @@ def test_learned_sinks_are_those_of_gpt_oss(agree):
     )
 
 
-@pytest.mark.parametrize("form", ["absorbed", "naive"])
+@pytest.mark.parametrize("form", ["mixed", "absorbed", "naive"])
 @pytest.mark.parametrize("query_latent", [0, 10])
 def test_latent_attention_is_that_of_deepseek(agree, form, query_latent):
     latent, turned = 8, 4
@@ -206,14 +206,18 @@ def test_latent_attention_is_that_of_deepseek(agree, form, query_latent):
         heads.value_up: up[:, HEAD_WIDTH:],
     }
     copy_weights({**pairs, **parts})
-    x = states()
+    length = 32 if form == "mixed" else LENGTH  # so many that keys are written out
+    assert heads.query(states(length)).shape[-1] == (
+        latent + turned if form == "absorbed" else HEAD_WIDTH + turned
+    )
+    x = states(length)
     found = f", queries from {query_latent}" if query_latent else ""
     agree(
         "mla",
         "transformers (DeepSeek-V3)",
         f"{form} form, latent vectors of {latent}{found}, gradients of maps and gains",
         mine(x),
-        theirs(x, turns(deepseek, "DeepseekV3", config), causal_mask())[0],
+        theirs(x, turns(deepseek, "DeepseekV3", config, length), causal_mask(length))[0],
         inputs={"x": x, **{str(at): pair for at, pair in enumerate(pairs.items())}},
     )
 
