@@ -101,13 +101,17 @@ def refuse_no_name_of_a_pack(path: Path) -> None:
 def _why_no_folder(path: Path) -> str:
     if not path.exists():
         return "does not exist"
-    return f"has no {LEDGER}/ inside" if path.is_dir() else "is a file, and no pack"
+    if path.is_dir():
+        return f"has no {LEDGER}/ inside"
+    return (
+        "is a pack, and this needs a folder" if path.suffix == SUFFIX else "is a file, and no pack"
+    )
 
 
 def _published(path: Path) -> str:
-    """The published pack of the name, if nothing is where the path leads and there is one."""
+    """The published pack of the name, if there is one and no file where the path leads."""
     pack = (PUBLISHED / path.name).with_suffix(SUFFIX) if path.name else PUBLISHED
-    if path.exists() or not pack.is_file():
+    if path.is_file() or not pack.is_file():
         return ""
     here = Path.cwd()
     return f", or the pack {pack.relative_to(here) if pack.is_relative_to(here) else pack}"

@@ -8,7 +8,7 @@ from bench.api.build import SlotPlace, build_slot
 from bench.api.call import REGIMES, regime_of
 from bench.api.capabilities import Capability, part_of
 from bench.api.errors import InvalidConfig, Refused, UnknownName
-from bench.api.impl import Impl
+from bench.api.impl import impl_of
 from bench.api.loading import load_package
 from bench.api.loss import LOSSES, LossSizes
 from bench.api.options import options_of
@@ -37,7 +37,7 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     word_dim: int = 0,
     relations: int = 0,
     layers_below: int | None = None,
-    impl: Impl = "auto",
+    impl: str = "auto",
     attention_only: bool = False,
     projection_bias: bool = False,
 ) -> Attention:
@@ -60,19 +60,20 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
         layers_below: Layers of the same attention below this one, of which one is read: what layer
             `link.layer` attended to is handed to this one as `below`, where there is a `link`; None
             where layers hand nothing on.
-        impl: Which code computes it.
+        impl: Which code computes it: `auto` (the best there is), `eager` or `sdpa`.
         attention_only: Leave out what a variant has besides its attention: an output layer, a
             loss, a decoder or an encoder of its own.
         projection_bias: Whether projections have biases, where heads have this as an option.
 
     Raises:
-        UnknownName: No such variant or regime.
+        UnknownName: No such variant, regime or implementation.
         InvalidConfig: A width or a number of heads has no meaning.
         Refused: The variant cannot be used there, or is more than attention; the message says why.
     """
     load_all()
     if regime not in REGIMES:
         raise UnknownName.among("regime", regime, REGIMES)
+    code = impl_of(impl)
     for name, value in (("dim", dim), ("heads", heads), ("source_dim", source_dim)):
         _expect_at_least(1, name, value)
     _expect_at_least(0, "layers_below", layers_below)
@@ -105,7 +106,7 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     )
     if heads is not None:
         spec = _with_heads(asked, spec, heads, projection_bias)
-    slot = build_slot(spec, place, impl=impl)
+    slot = build_slot(spec, place, impl=code)
     return Attention(slot.heads, slot.variant, place.source_width, slot.link)
 
 

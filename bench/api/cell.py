@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Literal, get_args
 
-from bench.api.errors import InvalidSelector
+from bench.api.errors import InvalidConfig, InvalidSelector
 from bench.api.identity import first_text
 
 SCHEMA = 2
@@ -14,6 +14,8 @@ SCHEMA = 2
 
 Kind = Literal["quality", "speed", "trial", "analysis", "exact"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LARGEST_SEED = 2**32 - 1
+"""Generators take 32 bits of a seed."""
 SELECTORS = ("task", "backbone", "variant")
 """Fields that name registered things."""
 
@@ -51,6 +53,11 @@ class Cell:
     revisions: str = ""
     """`name:number` of all code of the task, backbone and variant that is no longer in its first
     revision, joined by spaces."""
+
+    def __post_init__(self) -> None:
+        """Check the seed: a larger one would draw what a smaller one draws."""
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise InvalidConfig(f"a seed is from 0 to {LARGEST_SEED}, got {self.seed}.")
 
     @cached_property
     def id(self) -> str:

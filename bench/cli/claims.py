@@ -91,6 +91,8 @@ def report_claims(
     if folder.is_file() and out is None:
         raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
     found = outcomes(open_run(folder), plugin)
+    if not any(one.ran for one in found):
+        click.echo(f"{folder} has no rows of claims; `bench claims run` makes them.", err=True)
     click.echo(write_page(found, out or folder))
     if pack is not None:
         click.echo(f"pack: {write_pack(open_run(folder), pack)}")

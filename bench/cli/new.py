@@ -3,6 +3,7 @@
 import importlib.util
 import keyword
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -114,7 +115,7 @@ def variant_scaffold(name: str, axis: str, out: Path | None = None) -> Scaffold:
         raise UnknownName.among("axis of variants", axis, FOLDERS)
     _check_name(name)
     module, test = _paths(Path("variants") / FOLDERS[axis], name, out)
-    plugin = "" if out is None else f" --plugin {_shown(module)}"
+    plugin = "" if out is None else f" --plugin {_typed(module)}"
     return Scaffold(
         name=name,
         module=module,
@@ -125,7 +126,7 @@ def variant_scaffold(name: str, axis: str, out: Path | None = None) -> Scaffold:
         ),
         next_commands=(
             f"python -m bench verify {name}{plugin}",
-            f"python -m pytest {_shown(test)}",
+            f"python -m pytest {_typed(test)}",
             f"python -m bench run --variants {name} --preset smoke --no-speed{plugin}",
         ),
     )
@@ -147,7 +148,7 @@ def task_scaffold(name: str, use: str = "diagnostics", out: Path | None = None) 
         raise UnknownName.among("use of attention", use, uses())
     _check_name(name)
     module, test = _paths(Path("tasks") / use, name, out)
-    plugin = "" if out is None else f" --plugin {_shown(module)}"
+    plugin = "" if out is None else f" --plugin {_typed(module)}"
     everywhere = () if out else (f"python -m pytest tests/tasks/test_every_task.py -k {name}",)
     return Scaffold(
         name=name,
@@ -158,7 +159,7 @@ def task_scaffold(name: str, use: str = "diagnostics", out: Path | None = None) 
             _filled(f"tests/{'task' if out is None else 'plug_in_task'}.py", name, use),
         ),
         next_commands=(
-            f"python -m pytest {_shown(test)}",
+            f"python -m pytest {_typed(test)}",
             *everywhere,
             f"python -m bench run --variants additive --tasks {name} "
             f"--preset smoke --no-speed{plugin}",
@@ -240,6 +241,11 @@ def _filled(template: str, name: str, use: str = "") -> str:
     command = [sys.executable, "-m", "ruff", "format", "--line-length", "100", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     return done.stdout if done.returncode == 0 else text
+
+
+def _typed(path: Path) -> str:
+    """The same for a shell, quoted where it must be."""
+    return shlex.quote(_shown(path))
 
 
 def _shown(path: Path) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from bench.api.cell import LARGEST_SEED
 from bench.api.data_folder import data_folder
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.running.request import MOST_SEEDS, Request
@@ -98,6 +99,11 @@ class RunOptions(Request):
             raise InvalidConfig(
                 f"--most-seeds must be from {first}, the seeds of the first look, to {MOST_SEEDS}; "
                 f"got {self.most_seeds}."
+            )
+        if self.first_seed + self.most_seeds - 1 > LARGEST_SEED:
+            raise InvalidConfig(
+                f"a seed is at most {LARGEST_SEED}; the first of up to {self.most_seeds} is "
+                f"{self.first_seed}."
             )
 
     @cached_property

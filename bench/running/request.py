@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from bench.api import registry
 from bench.api.axes import PLAIN
+from bench.api.cell import LARGEST_SEED
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.impl import IMPLS
 from bench.api.resolve import VariantSpec, resolve
@@ -46,7 +47,7 @@ class AskedTask(NamedTuple):
 
 CHECK_SEEDS = 2
 """Seeds of a pipeline check, which shows that everything works and decides nothing."""
-MOST_SEEDS, LARGEST_SEED = 10_000, 2**32 - 1
+MOST_SEEDS = 10_000
 """Seeds of a request, and the number of one."""
 
 
@@ -117,8 +118,11 @@ class Request:
             raise InvalidConfig(f"a plan is for at least 1 job, got {self.jobs}.")
         if self.first_seed < 0:
             raise InvalidConfig(f"the first seed must be >= 0, got {self.first_seed}.")
-        if self.first_seed > LARGEST_SEED:
-            raise InvalidConfig(f"a seed is at most {LARGEST_SEED}, got {self.first_seed}.")
+        if self.first_seed + max(self.seeds, 1) - 1 > LARGEST_SEED:
+            raise InvalidConfig(
+                f"a seed is at most {LARGEST_SEED}; the first of {max(self.seeds, 1)} is "
+                f"{self.first_seed}."
+            )
         if not (math.isfinite(self.minutes) and self.minutes >= 0):
             raise InvalidConfig(f"minutes must be a number >= 0, got {self.minutes}.")
 

@@ -50,6 +50,12 @@ def test_what_is_more_than_attention_is_refused_or_asked_for(selector, lost):
     assert variants.build(selector, dim=8, regime="cross", attention_only=True) is not None
 
 
+@pytest.mark.parametrize("impl", ["SDPA", "foo", ""])
+def test_an_implementation_is_one_of_four(impl):
+    with pytest.raises(UnknownName, match="no impl named"):
+        variants.build("additive", dim=8, impl=impl)
+
+
 @pytest.mark.parametrize("regime", ["Causal", "", "encoder"])
 def test_a_regime_is_one_of_the_four(regime):
     with pytest.raises(UnknownName, match="no regime named"):

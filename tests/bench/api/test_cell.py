@@ -3,7 +3,7 @@ from dataclasses import asdict, fields, replace
 import pytest
 
 from bench.api.cell import Cell, cell_from_dict, parse_label
-from bench.api.errors import InvalidSelector
+from bench.api.errors import InvalidConfig, InvalidSelector
 
 CELL = Cell(
     kind="quality",
@@ -30,6 +30,13 @@ def test_the_id_of_a_cell_never_changes_between_versions():
     """If this fails, old results no longer match new plans: raise SCHEMA only on purpose."""
     assert CELL.id == "66c5307d94fc"
     assert PLAIN.id == "304ce1506f8c"
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_would_draw_what_another_one_draws_is_refused(seed):
+    assert replace(PLAIN, seed=2**32 - 1).id != PLAIN.id
+    with pytest.raises(InvalidConfig, match=f"a seed is from 0 to 4294967295, got {seed}"):
+        replace(PLAIN, seed=seed)
 
 
 @pytest.mark.parametrize("name", [registered.name for registered in fields(Cell)])

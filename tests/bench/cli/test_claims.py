@@ -115,6 +115,14 @@ def test_a_pack_without_the_name_of_one_is_refused_before_the_page_is_written(
     assert sorted(trained_on_cuda.iterdir()) == before
 
 
+def test_a_page_of_a_run_without_claims_says_so(call, tmp_path):
+    with Store.create(tmp_path / "run"):
+        pass
+    code, _, err = call("claims", "report", tmp_path / "run", "--out", tmp_path / "page")
+    assert code == 0
+    assert err == f"{tmp_path / 'run'} has no rows of claims; `bench claims run` makes them.\n"
+
+
 def test_without_a_run_the_published_verdicts_are_listed(call, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     code, out, _ = call("claims", "list")

@@ -1,6 +1,7 @@
 """`bench new`: what it writes is certified as it stands, and a wrong name writes nothing."""
 
 import ast
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,15 @@ def test_a_file_goes_where_its_axis_lives_and_its_test_data_directories_it():
     assert made.test == ROOT / "tests" / "tasks" / "reading" / "test_brand_new.py"
     assert 'family = "reading"' in made.texts[0]
     assert "--no-speed" in made.next_commands[-1]
+
+
+def test_printed_commands_can_be_pasted_from_a_folder_with_a_space(tmp_path):
+    made = (
+        new.variant_scaffold("brand_new", "score", tmp_path / "my plug-ins"),
+        new.task_scaffold("brand_new", "reading", tmp_path / "my plug-ins"),
+    )
+    for command in (one for scaffold in made for one in scaffold.next_commands):
+        assert [word for word in shlex.split(command) if " " in word] != [], command
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,11 @@ def test_a_published_pack_is_offered_where_there_is_no_folder_of_its_name(call):
         "wrote, or the pack results/published/erasure.parquet.\n"
     )
     assert "or the pack" not in call("report", "no_such_run")[2]
+    assert "has no ledger/ inside; give" in call("report", "reports/published/erasure")[2]
+    assert (
+        "or the pack results/published/erasure.parquet."
+        in (call("report", "reports/published/erasure")[2])
+    )
 
 
 def test_a_folder_that_holds_something_else_is_not_overwritten(call, finished, tmp_path):

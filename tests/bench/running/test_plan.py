@@ -272,6 +272,13 @@ def test_named_tasks_have_no_budget():
     assert len(asked.cells) == 2 * PRESETS["quick"].seeds * count
 
 
+def test_the_last_seed_has_a_bound_like_the_first():
+    assert Request(first_seed=2**32 - 2, seeds=2).paired_seeds[-1] == 2**32 - 1
+    for first, seeds in ((2**32 - 1, 2), (2**32, 0)):
+        with pytest.raises(InvalidConfig, match="a seed is at most 4294967295; the first of"):
+            Request(first_seed=first, seeds=seeds)
+
+
 def test_seeds_that_were_asked_for_have_no_budget_unless_minutes_are_named():
     asked = Request(seeds=PRESETS["quick"].seeds + 2, jobs=1, speed=False)
     assert not plan(asked).left_out
