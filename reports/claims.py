@@ -158,7 +158,7 @@ class ClaimOutcome:
     minutes: float
     """Expected cost of what is trained for it, on one core."""
     commits: tuple[str, ...] = ()
-    """Commits of the cells that have its numbers, the one with most of them first."""
+    """Commits of the cells whose numbers decide it, the one with most of them first."""
 
     @property
     def command(self) -> str:

@@ -58,9 +58,7 @@ def outcomes_of(
     if environments is None:
         return found
     commits = _commit_of_each(rows, environments)
-    return [
-        replace(one, commits=_commits(one.claim, values, commits, seeds, request)) for one in found
-    ]
+    return [replace(one, commits=_commits(one, commits, request)) for one in found]
 
 
 def _commit_of_each(rows: pd.DataFrame, environments: Mapping[str, JsonObject]) -> dict[str, str]:
@@ -70,21 +68,15 @@ def _commit_of_each(rows: pd.DataFrame, environments: Mapping[str, JsonObject]) 
     return {str(cell): commit_in_words(environments.get(str(name), {})) for cell, name in pairs}
 
 
-def _commits(
-    claim: Claim,
-    values: Values,
-    commits: Mapping[str, str],
-    seeds: Sequence[int],
-    request: Request,
-) -> tuple[str, ...]:
-    """Commits of the cells that a claim reads, most cells first."""
-    cells = {exact_cell(claim.key).id} if claim.exact else set()
-    for side in claim.sides:
-        made = cells_of(side, request, FIRST_SEED)
-        both = (made.trained.cell, made.read)
-        cells |= {replace(cell, seed=seed).id for cell in both for seed in seeds}
-    known = {place[0] for place in values}
-    found = Counter(commits[cell] for cell in sorted(cells & known) if commits.get(cell))
+def _commits(one: ClaimOutcome, commits: Mapping[str, str], request: Request) -> tuple[str, ...]:
+    """Commits of the cells whose numbers decide a claim, most cells first."""
+    cells = {exact_cell(one.claim.key).id} if one.bounds else set()
+    for part in one.contrasts:
+        for side in (*part.contrast.left, *part.contrast.right):
+            made = cells_of(side, request, FIRST_SEED)
+            both = (made.trained.cell, made.read)
+            cells |= {replace(cell, seed=seed).id for cell in both for seed in part.seen.left}
+    found = Counter(commits[cell] for cell in sorted(cells) if commits.get(cell))
     return tuple(commit for commit, _ in found.most_common())
 
 
