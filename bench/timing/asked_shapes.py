@@ -28,7 +28,7 @@ layer with its heads as a model that answers users has it, also for long prompts
 SERVED = "rounds[count=6,visit_ms=10,samples=1,budget_ms=400,least=3,workloads=forward+decode_step]"
 """How slots are timed: a prompt is read, and a token is decoded."""
 MOST_NUMBERS = 2**34
-"""Numbers that the queries of a shape may have; with keys, values and answers, 275 GB in float32."""
+"""Numbers of the queries of a shape; keys, values and answers with them fill 275 GB in float32."""
 MOST_WIDTH = 2**17
 """Width of all heads together; a map from so many numbers to as many has `MOST_NUMBERS`."""
 MOST_DIGITS = 18
