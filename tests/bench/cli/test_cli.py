@@ -40,7 +40,7 @@ OPTIONS = {
     "verify": "names --impl --device --dtype --shape --plugin --jobs --json --check",
     "report": "folder --out --publish --export --figures --merge --tasks --pack",
     "reproduce": "run --cells --draw --tolerance --jobs --out --data-dir --plugin --inline",
-    "data list": "--data-dir",
+    "data list": "--data-dir --json",
     "data fetch": "name",
     "env": "--json",
     "new variant": "name --axis --out",
