@@ -16,8 +16,8 @@ KNOWN = ["cope", "copynet", "lead_copy", "conv_copy", "causal_copy", "padding_in
         ("invariance", "; did you mean 'padding_invariance'?"),
         ("copnet", "; did you mean 'copynet'?"),
         ("rnu", "; did you mean 'run'?"),
-        ("co", ";"),
-        ("opy", ";"),
+        ("ru", "; did you mean 'run'?"),
+        ("ad", ";"),
         ("nothing", ";"),
     ],
 )
