@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Union
 
-from bench.api.plain_text import storable
+from bench.api.plain_text import message_of, storable
 
 LARGEST = 1e300
 """Numbers of files are smaller; a larger one is no measurement."""
@@ -54,6 +54,31 @@ def read_value(text: str | bytes) -> Json:
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     return found
+
+
+def why_unreadable(error: Exception, *, one_line: bool = False) -> str:
+    """Why a text was not read as JSON, in words of files and not of Python.
+
+    >>> try:
+    ...     _ = read_value('{"a":')
+    ... except ValueError as error:
+    ...     print(why_unreadable(error), "/", why_unreadable(error, one_line=True))
+    no JSON: line 1, column 6 / no JSON: column 6
+
+    Args:
+        error: What `read_value` raised.
+        one_line: Whether the place of the line is told already.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return "no text"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if not isinstance(error, json.JSONDecodeError):
+        return message_of(error)
+    if not error.doc.strip():
+        return "empty"
+    line = "" if one_line else f"line {error.lineno}, "
+    return f"no JSON: {line}column {error.colno}"
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.api.errors import BenchError
-from bench.api.plain_text import message_of, shortened
+from bench.api.plain_text import shortened
 from bench.api.whole_file import sync_folder
+from results.json_values import why_unreadable
 from results.row import RECORD_SCHEMA, Record, record_from_json
 
 MOST_QUOTED = 200
@@ -218,7 +219,8 @@ def _read_on(path: Path, progress: _Progress) -> None:
         try:
             progress.records.append(_parse(line, place))
         except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError) as error:
-            progress.corrupt.append(f"{place}: {shortened(message_of(error), MOST_QUOTED)}")
+            why = why_unreadable(error, one_line=True)
+            progress.corrupt.append(f"{place}: {shortened(why, MOST_QUOTED)}")
         progress.lines += 1
         progress.offset += len(line) + 1
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.api.errors import DataDamaged
-from bench.api.plain_text import message_of
 from bench.api.whole_file import written_whole
 from results.catalog import CATALOG
 from results.compressed import compressed, json_text, uncompressed
@@ -155,7 +154,7 @@ class Pack:
             yield
         except Exception as error:
             raise DataDamaged(
-                f"{self.folder} is damaged ({message_of(error)}); take a whole copy of the pack."
+                f"{self.folder} is damaged; take a whole copy of the pack."
             ) from error
 
     def read_artifact(self, cell_id: str) -> JsonObject | None:

@@ -76,8 +76,9 @@ def refuse_damaged_pack(path: Path) -> None:
             file.seek(max(0, path.stat().st_size - len(_MAGIC)))
             ends = file.read()
     except OSError as error:
+        why = error.strerror or message_of(error)
         raise NotARunFolder(
-            f"no pack at {path} ({message_of(error)}); mend that, or give another file."
+            f"no pack at {path} ({why}); mend that, or give another file."
         ) from error
     if (begins, ends) != (_MAGIC, _MAGIC):
         raise damaged_pack(path)

@@ -7,11 +7,10 @@ from pathlib import Path
 from types import TracebackType
 
 from bench.api.errors import DataDamaged
-from bench.api.plain_text import message_of
 from bench.api.whole_file import sync_folder, written_whole
 from results.artifact import whole_artifact
 from results.environment import Environment
-from results.json_values import Json, JsonObject, as_object, read_value
+from results.json_values import Json, JsonObject, as_object, read_value, why_unreadable
 from results.ledger import Ledger, LedgerReader, LedgerWriter
 from results.reservations import Reservations
 from results.row import Record, Status
@@ -168,7 +167,7 @@ class Store:
             return None
         except ValueError as error:
             raise DataDamaged(
-                f"{path} is not readable JSON ({message_of(error)}); delete it and run again."
+                f"{path} is damaged ({why_unreadable(error)}); delete it and run again."
             ) from error
 
     def _inside(self, name: str) -> Path:

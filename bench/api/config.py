@@ -1,5 +1,6 @@
 """Typed options of anything that can be selected, with search ranges on the fields."""
 
+import math
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -7,7 +8,8 @@ from functools import cache
 from typing import Annotated, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bench.api.errors import InvalidConfig, UnknownName
-from bench.api.selector import Selector, Value, parse
+from bench.api.plain_text import shortened
+from bench.api.selector import Selector, Value, parse, show_value
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,18 @@ class Choices:
 
 
 @dataclass(frozen=True)
+class Legal:
+    """Values that an option may have, both ends included, where its range does not say it.
+
+    A range is for studies, and a user may leave it. But a range of positive numbers says that
+    nothing else has a meaning, unless this says that 0 has one, such as a loss that counts nothing.
+    """
+
+    low: float
+    high: float = math.inf
+
+
+@dataclass(frozen=True)
 class OfAxis:
     """An option that names a component of this axis; for options whose own name is no axis."""
 
@@ -60,6 +74,9 @@ OptionValue = bool | int | float | str | Selector | tuple[Selector, ...] | None
 
 Range = IntRange | FloatRange | Choices
 
+LARGEST = 2**31 - 1
+"""Whole number that an option may have; libraries count with no larger ones."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -75,7 +92,7 @@ ConfigT = TypeVar("ConfigT", bound=Config)
 
 
 def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -> ConfigT:
-    """Turn selector options into a config; unknown keys and wrong types are errors.
+    """Turn selector options into a config; unknown keys, wrong types and sizes are errors.
 
     Raises:
         InvalidConfig: Names the owner, the key, the value and what is legal.
@@ -89,7 +106,10 @@ def build_config(cls: type[ConfigT], options: Mapping[str, Value], owner: str) -
             message = UnknownName.among(f"option of {owner}", key, names)
             raise InvalidConfig(str(message))
         values[key] = _coerce(hints[key], value, f"{owner}: {key}")
-    return cls(**values)
+    made = cls(**values)  # what a class says itself names more than one option
+    for key, given in values.items():
+        _refuse_impossible(hints[key], given, f"{owner}: {key}")
+    return made
 
 
 def config_options(config: Config) -> dict[str, Value]:
@@ -196,6 +216,44 @@ def default_of(cls: type[Config], name: str) -> object:
     raise KeyError(name)
 
 
+def _refuse_impossible(hint: object, value: OptionValue, where: str) -> None:
+    """Refuse a number that means nothing: a width of 0, a share of 2.
+
+    Raises:
+        InvalidConfig: It lies outside of what the annotation allows.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    extras = getattr(hint, "__metadata__", ())
+    said = [extra for extra in extras if isinstance(extra, Legal)]
+    lowest = max(map(_lowest, extras), default=-math.inf)
+    if said:
+        _refuse_outside(said[0], value, where)
+    elif isinstance(value, int):
+        _refuse_outside(Legal(min(lowest, 1)), value, where)
+    elif lowest > 0 >= value:
+        raise InvalidConfig(f"{where} must be above 0, got {value}.")
+
+
+def _refuse_outside(legal: Legal, value: float, where: str) -> None:
+    if not legal.low <= value <= legal.high:
+        most = f" and at most {legal.high}" if math.isfinite(legal.high) else ""
+        raise InvalidConfig(f"{where} must be at least {legal.low}{most}, got {value}.")
+
+
+def _lowest(extra: object) -> float:
+    """Where a range of numbers that are not negative begins; below all numbers for anything else.
+
+    Whole numbers that begin at 0 are counts. Real ones may be shares that a study keeps positive.
+    """
+    if isinstance(extra, IntRange | FloatRange):
+        return extra.low if extra.low >= 0 else -math.inf
+    if isinstance(extra, Choices):
+        numbers = [one for one in extra.options if not isinstance(one, bool | str)]
+        return min(numbers) if numbers and min(numbers) >= 0 else -math.inf
+    return -math.inf
+
+
 def _coerce(hint: object, value: Value, where: str) -> OptionValue:
     """Convert a parsed value to the annotated type, or say what was expected."""
     if get_origin(hint) is Annotated:
@@ -225,6 +283,9 @@ def _coerce_scalar(hint: object, value: Value, where: str) -> OptionValue:
     if hint is bool and isinstance(value, bool):
         return value
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > LARGEST:
+            most = f"at most {LARGEST}" if value > 0 else f"at least -{LARGEST}"
+            raise InvalidConfig(f"{where} must be {most}, got {shortened(str(value), 40)}.")
         return value
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -232,8 +293,19 @@ def _coerce_scalar(hint: object, value: Value, where: str) -> OptionValue:
         return _word(value)
     if hint is Selector and isinstance(value, tuple) and len(value) == 1:
         return value[0]
-    shown = _word(value) or value
-    raise InvalidConfig(f"{where} must be {getattr(hint, '__name__', hint)}, got {shown!r}.")
+    word = _word(value)
+    shown = show_value(value) if word is None else repr(word)
+    raise InvalidConfig(f"{where} must be {_IN_WORDS.get(hint, hint)}, got {shown}.")
+
+
+_IN_WORDS: Mapping[object, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    Selector: "a name",
+}
+"""What an option of each type takes, as one says it."""
 
 
 def _word(value: Value) -> str | None:

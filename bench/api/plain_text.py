@@ -3,6 +3,9 @@
 MOST_CHARACTERS = 1000
 """Longest sentence that is stored or printed; a message of an error may quote a whole file."""
 
+STACK = "Exception raised from "
+"""Where torch begins to name functions of C++."""
+
 
 def storable(text: str) -> str:
     r"""The text as UTF-8 can hold it: U+FFFD stands for a surrogate without its other half.
@@ -32,8 +35,13 @@ def one_line(text: str) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """What an error says in one short line; its class where it says nothing, or cannot."""
+    r"""What an error says in one short line; its class where it says nothing, or cannot.
+
+    >>> message_of(RuntimeError("too long\nException raised from unpack at numbers.h:79\n"))
+    'too long'
+    """
     try:
-        return one_line(str(error)) or type(error).__name__
+        said, _, _ = str(error).partition(STACK)
+        return one_line(said) or type(error).__name__
     except Exception:  # noqa: BLE001  the text of an error is code of others, too
         return type(error).__name__

@@ -85,7 +85,7 @@ def parse(text: str) -> Selector:
     """Read one selector; raise `InvalidSelector` naming the place that cannot be read."""
     reader = _Reader(text)
     selector = reader.selector()
-    reader.end()
+    reader.end("the end or '[', because one name stands here")
     return selector
 
 
@@ -95,7 +95,7 @@ def parse_list(text: str) -> list[Selector]:
     found = [reader.selector()]
     while reader.accept(","):
         found.append(reader.selector())
-    reader.end()
+    reader.end("the end, ',' or '['")
     return found
 
 
@@ -106,7 +106,7 @@ def parse_names(text: str) -> tuple[Selector, ...]:
     found = [reader.selector()]
     while reader.accept("+"):
         found.append(reader.selector())
-    reader.end()
+    reader.end("the end, '+' or '['")
     return tuple(found)
 
 
@@ -155,10 +155,10 @@ class _Reader:
             return True
         return False
 
-    def end(self) -> None:
+    def end(self, expected: str) -> None:
         self.skip()
         if self.at < len(self.text):
-            raise self.fail("the end, ',' or '['")
+            raise self.fail(expected)
 
     def word(self) -> str:
         self.skip()

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -26,8 +26,13 @@ def written_whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
         if durable:
             _sync_file(draft)
         draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):  # it may be what forbade the draft
+            draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and draft.name in str(error):
+            # nobody knows the draft, and libraries tell its name in a sentence of their own
+            error.strerror, error.filename = os.strerror(error.errno), str(path)
+            del error.filename2
         raise
     if durable:
         sync_folder(path.parent)

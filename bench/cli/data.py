@@ -1,7 +1,8 @@
 """`bench data`: list data sets, and download them."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from bench.api.task import Task
 
 
+ABSENT = "not here"
+"""How the place of a data set begins that a run would not find."""
+
+
 @click.group("data", cls=BenchGroup)
 def command() -> None:
     """List data sets, and download them."""
@@ -21,10 +26,11 @@ def command() -> None:
 
 @command.command("list")
 @options.data_directory
+@options.json_output
 @light_start
-def list_data_sets(data_dir: str) -> None:
+def list_data_sets(data_dir: str, as_json: bool) -> None:
     """List data sets, and which copy a run would read."""
-    click.echo(data_sets(data_dir))
+    click.echo(data_sets(data_dir, as_json=as_json))
 
 
 @command.command("fetch")
@@ -38,7 +44,7 @@ def fetch_data_set(name: str) -> None:
     click.echo(fetch(name))
 
 
-def data_sets(data_dir: str) -> str:
+def data_sets(data_dir: str, *, as_json: bool = False) -> str:
     """Data sets, and what a run would use now."""
     from tabulate import tabulate
 
@@ -55,7 +61,7 @@ def data_sets(data_dir: str) -> str:
     for task in registry.registrations(TASKS).values():
         for name in task.target.data_sets:
             readers.setdefault(name, []).append(task)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, tasks in sorted(readers.items()):
         entry = FETCHABLE.get(name)
         if directory is not None and (directory / name).is_dir():
@@ -63,14 +69,25 @@ def data_sets(data_dir: str) -> str:
         elif entry is not None and read_copy(name, None) is not None:
             where = "fetched copy in the cache"
         else:
-            where = f"not here; {fetch_command(name)}" if entry else "not here; no hub copy"
-        licenses = (
-            [entry.license] if entry else [task.target.data_license.name for task in tasks[:1]]
+            where = f"{ABSENT}; {fetch_command(name) if entry else 'no hub copy'}"
+        rows.append(
+            {
+                "data_set": name,
+                "tasks": [task.name for task in tasks],
+                "hub_id": entry.dataset if entry else "",
+                "license": entry.license if entry else tasks[0].target.data_license.name,
+                "here": not where.startswith(ABSENT),
+                "where": where,
+            }
         )
-        used = ", ".join(task.name for task in tasks)
-        rows.append([name, used, entry.dataset if entry else "", *licenses, where])
+    if as_json:
+        return json.dumps(rows, indent=1)
     heads = ["data set", "tasks", "hub id", "license", "where"]
-    return tabulate(rows, heads, tablefmt="simple", maxcolwidths=[None, 30, None, 50, None])
+    shown = [
+        [row["data_set"], ", ".join(row["tasks"]), row["hub_id"], row["license"], row["where"]]
+        for row in rows
+    ]
+    return tabulate(shown, heads, tablefmt="simple", maxcolwidths=[None, 30, None, 50, None])
 
 
 def fetch(name: str) -> str:

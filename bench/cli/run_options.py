@@ -55,6 +55,12 @@ class RunOptions(Request):
             raise InvalidConfig(
                 "--no-quality and --no-speed leave nothing to do; leave out one of them."
             )
+        if self.shape and not self.speed:
+            raise InvalidConfig("--shape says what is timed; leave out --shape, or --no-speed.")
+        if self.seeds and not self.quality and not self.until:
+            raise InvalidConfig(
+                "--seeds says how often variants are trained; leave out --seeds, or --no-quality."
+            )
         for status in self.retry:
             if status not in STATUSES:
                 raise UnknownName.among("status", status, STATUSES)

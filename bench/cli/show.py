@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from difflib import get_close_matches
 from textwrap import indent
 from typing import TYPE_CHECKING, TypedDict
 
@@ -78,7 +77,7 @@ def _no_such_name(name: str) -> str:
     """What to say of an unknown name. Of some 400 names one is like any word, so few are near."""
     from bench.api import registry
     from bench.api.axes import AXES
-    from bench.api.errors import MOST_QUOTED
+    from bench.api.errors import MOST_QUOTED, suggestion
     from bench.api.plain_text import shortened
     from bench.cli.list import listed_metrics
     from bench.running.presets import PRESETS
@@ -87,10 +86,9 @@ def _no_such_name(name: str) -> str:
         return f"{name!r} is a preset; `bench list presets` describes it."
     if name in listed_metrics():
         return f"{name!r} is a metric; `bench list metrics` describes it."
+    known = {known for axis in AXES for known in registry.registrations(axis)}
+    hint = suggestion(name, known, NEAR)
     name = shortened(name, MOST_QUOTED)
-    known = sorted({known for axis in AXES for known in registry.registrations(axis)})
-    near = get_close_matches(name, known, n=1, cutoff=NEAR)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
     return (
         f"no variant, task or component named {name!r}{hint} `bench list variants` and "
         "`bench list tasks` show names."

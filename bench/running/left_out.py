@@ -1,6 +1,6 @@
 """What a plan does not hold, why, and the command that runs it."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from bench.api.cell import Cell
 from bench.api.command import run_command
@@ -74,7 +74,8 @@ def not_matched(request: Request, cell: Cell, reason: str) -> LeftOut:
 
 def no_time_to_time(request: Request, variant: str) -> LeftOut:
     """A variant whose timing the budget is too small for."""
-    words = ["--variants", variant, "--no-quality", *_sized(request)]
+    timed = replace(request, seeds=0)  # nothing is trained, so seeds would be refused
+    words = ["--variants", variant, "--no-quality", *_sized(timed)]
     return LeftOut(f"speed of {variant}", _no_room(request), _command(request, *words))
 
 

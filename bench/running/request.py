@@ -111,7 +111,7 @@ class Request:
 
     def _check_numbers(self) -> None:
         if self.seeds < 0:
-            raise InvalidConfig(f"seeds must be >= 0, and 0 is the preset's; got {self.seeds}.")
+            raise InvalidConfig(f"seeds must be >= 0, and 0 is the default; got {self.seeds}.")
         if self.seeds > MOST_SEEDS:
             raise InvalidConfig(f"seeds must be at most {MOST_SEEDS}, got {self.seeds}.")
         if self.jobs < 1:

@@ -28,7 +28,7 @@ from bench.running.read_files import DataFiles
 from bench.running.source_code import PROJECT, plugins_digest
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
-from bench.timing.reason import Reason, ran_out_of_memory
+from bench.timing.reason import Reason, memory_asked, ran_out_of_memory
 from bench.timing.shape import parse_shape
 from bench.timing.slot_block import measure_slots
 from bench.timing.workloads import plain_code
@@ -182,7 +182,7 @@ def reason_of(error: BaseException) -> Reason:
     if isinstance(error, Diverged):
         return Reason("diverged", text)
     if ran_out_of_memory(error):
-        return Reason("out_of_memory", f"ran out of memory: {text}")
+        return Reason("out_of_memory", f"ran out of memory: {memory_asked(text)}")
     if isinstance(error, BenchError):
         return Reason("failed", text)
     full = isinstance(error, OSError) and error.errno in ENVIRONMENTAL

@@ -6,7 +6,7 @@
 from collections.abc import Iterable
 from itertools import product
 
-from bench.api.config import build_config
+from bench.api.config import LARGEST, build_config
 from bench.api.errors import MOST_QUOTED, InvalidConfig, UnknownName
 from bench.api.plain_text import shortened
 from bench.api.selector import Selector, Value
@@ -27,8 +27,12 @@ layer with its heads as a model that answers users has it, also for long prompts
 
 SERVED = "rounds[count=6,visit_ms=10,samples=1,budget_ms=400,least=3,workloads=forward+decode_step]"
 """How slots are timed: a prompt is read, and a token is decoded."""
+MOST_NUMBERS = 2**34
+"""Numbers of the queries of a shape; keys, values and answers with them fill 275 GB in float32."""
+MOST_WIDTH = 2**17
+"""Width of all heads together; a map from so many numbers to as many has `MOST_NUMBERS`."""
 MOST_DIGITS = 18
-"""Digits of a size; no tensor has more numbers."""
+"""Digits of a size that are read at all."""
 MOST_MB, MOST_S = 8000.0, 5.0
 """What one call may hold (MB) and take (s) in slots that nobody asked for one by one."""
 
@@ -46,7 +50,7 @@ def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
 
     Raises:
         UnknownName: No such letter or name.
-        InvalidConfig: A size is no whole number above 0, or a letter comes twice.
+        InvalidConfig: A size is no whole number above 0, or too large, or a letter comes twice.
     """
     found: dict[AttendShape, None] = {}
     for text in texts:
@@ -55,8 +59,28 @@ def asked_shapes(texts: Iterable[str]) -> list[AttendShape]:
             options: dict[str, Value] = dict(zip(sizes, chosen, strict=True))
             if place != PLACES[0]:
                 options["place"] = (Selector(place),)
-            found[build_config(AttendShape, options, "attend")] = None
+            shape = build_config(AttendShape, options, "attend")
+            _refuse_what_fits_nowhere(text, shape)
+            found[shape] = None
     return list(found)
+
+
+def _refuse_what_fits_nowhere(text: str, shape: AttendShape) -> None:
+    """Refuse a shape before a plan has it: no machine could hold what it is made of.
+
+    Raises:
+        InvalidConfig: A size or a product of sizes is too large.
+    """
+    width = shape.heads * shape.width
+    for what, numbers, most in (
+        ("B * H * L * E", shape.batch * shape.length * width, MOST_NUMBERS),
+        ("H * E", width, MOST_WIDTH),
+    ):
+        if numbers > most:
+            raise InvalidConfig(
+                f"shape {shortened(text, MOST_QUOTED)!r}: {what} is at most {most}, got "
+                f"{numbers}; ask for less at once."
+            )
 
 
 def _placed(text: str) -> tuple[str, dict[str, list[int]]]:
@@ -83,9 +107,11 @@ def _sizes(text: str) -> dict[str, list[int]]:
 
 
 def _size(text: str, value: str) -> int:
-    if not (value.isascii() and value.isdecimal() and len(value) <= MOST_DIGITS and int(value)):
+    whole = value.isascii() and value.isdecimal()
+    if not whole or len(value) > MOST_DIGITS or not 0 < int(value) <= LARGEST:
+        most = f" and at most {LARGEST}" if whole and value.strip("0") else ""
         raise InvalidConfig(
-            f"shape {shortened(text, MOST_QUOTED)!r}: a size is a whole number above 0, got "
+            f"shape {shortened(text, MOST_QUOTED)!r}: a size is a whole number above 0{most}, got "
             f"{shortened(value, MOST_QUOTED)!r}; "
             "type it like B=4,H=16,L=1024+4096,E=64."
         )

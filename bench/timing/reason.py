@@ -1,5 +1,6 @@
 """Why a variant or one of its calls has no rows: the status and the sentence of its record."""
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -11,6 +12,11 @@ from bench.timing.memory import release_memory
 from results.row import Status
 
 T = TypeVar("T")
+
+OVERFLOW = "Storage size calculation overflowed"
+"""What torch says of a tensor with more numbers than an address can count."""
+_ASKED = re.compile(r"to allocate ([\d.]+) (bytes|[KMGTPE]iB)")
+_BYTES = {"bytes": 1} | {f"{letter}iB": 2 ** (10 * n) for n, letter in enumerate("KMGTPE", 1)}
 
 
 class Reason(NamedTuple):
@@ -29,7 +35,7 @@ def reason_for(error: Exception) -> Reason:
     if isinstance(error, Refused):
         return Reason("refused", text)
     if ran_out_of_memory(error):
-        return Reason("out_of_memory", f"timing ran out of memory: {text}")
+        return Reason("out_of_memory", f"timing ran out of memory: {memory_asked(text)}")
     return Reason("failed", f"{type(error).__name__} while timing: {text}")
 
 
@@ -51,4 +57,22 @@ def attempt(call: Callable[[], T]) -> T | Reason:
 def ran_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out; torch has no class for it on a CPU."""
     kinds = (MemoryError, torch.OutOfMemoryError)
-    return isinstance(error, kinds) or "can't allocate memory" in message_of(error)
+    text = message_of(error)
+    return isinstance(error, kinds) or "can't allocate memory" in text or OVERFLOW in text
+
+
+def memory_asked(text: str) -> str:
+    """How much memory was asked for, without the words of an allocator; the text if it has none.
+
+    >>> memory_asked("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
+    ...     "allocate memory: you tried to allocate 25600000000 bytes. Error code 12")
+    '25.6 GB were asked for at once'
+    """
+    if OVERFLOW in text:
+        return "more was asked for at once than any machine has"
+    found = _ASKED.search(text)
+    if found is None:
+        return text
+    asked = float(found[1]) * _BYTES[found[2]] / 1e9
+    shown = f"{asked:,.1f}" if asked >= 1 else f"{asked:.2g}"
+    return f"{shown} GB were asked for at once"

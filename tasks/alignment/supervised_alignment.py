@@ -25,7 +25,7 @@ import torch
 
 from bench.api.answer import Answer
 from bench.api.batch import Batch
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
@@ -52,7 +52,7 @@ class SupervisedAlignmentConfig(Config):
     """Words of each language at most; each occurs twice in training."""
     longest: Annotated[int, IntRange(5, 200)] = 40
     """Longest training sentence (words)."""
-    train: int = 0
+    train: Annotated[int, Legal(0)] = 0
     """Training pairs to use; 0 for all."""
     noise: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
     """Share of training links that point at a random source word."""

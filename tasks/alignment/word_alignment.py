@@ -22,7 +22,7 @@ from typing import Annotated
 from bench.api.answer import Answer
 from bench.api.batch import Batch
 from bench.api.comparison import Entry, PublishedResult
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.license import License
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
@@ -55,7 +55,7 @@ class WordAlignmentConfig(Config):
     """Words of each language at most; each occurs twice in training."""
     longest: Annotated[int, IntRange(5, 200)] = 40
     """Longest training sentence (words)."""
-    train: int = 0
+    train: Annotated[int, Legal(0)] = 0
     """Training pairs to use; 0 for all."""
 
 

@@ -19,7 +19,7 @@ from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch, Text
 from bench.api.build import SlotPlace, build_slot
 from bench.api.call import Attended, Regime
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.encoder import ENCODERS
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
@@ -49,7 +49,7 @@ class PairConfig(Config):
     """Whether each token is first joined to what it reads in its own text (the `self` slot)."""
     null: bool = True
     """Whether a learned NULL token begins each text, for words without a counterpart."""
-    dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    dropout: Annotated[float, FloatRange(0.0, 0.5), Legal(0, 1)] = 0.0
     """Share of inputs of the layers of G and H dropped in training."""
 
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
 from bench.api.build import SlotPlace
-from bench.api.config import FloatRange, IntRange
+from bench.api.config import FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.slot import Slot
@@ -41,7 +41,7 @@ class RnnDecoderConfig(RecurrentConfig):
     """Width of embeddings."""
     heads: Annotated[int, IntRange(1, 16)] = 1
     """Heads of a slot whose variant does not choose its own."""
-    dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    dropout: Annotated[float, FloatRange(0.0, 0.5), Legal(0, 1)] = 0.0
     """Share of embedding and output layer units dropped in training."""
 
     def __post_init__(self) -> None:

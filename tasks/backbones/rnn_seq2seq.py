@@ -18,7 +18,7 @@ from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch
 from bench.api.build import SlotPlace
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.decoder import DECODERS, DecoderSizes, DecoderState, Steps, join_steps
 from bench.api.encoder import ENCODERS, SOURCE_ORDERS, Encoded, Encoder
 from bench.api.registry import register
@@ -42,7 +42,7 @@ class RnnSeq2SeqConfig(Config):
     """Width of decoder states, and of encoder states (both directions together)."""
     embedding: Annotated[int, IntRange(8, 1024, log=True)] = 32
     """Width of word embeddings."""
-    dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    dropout: Annotated[float, FloatRange(0.0, 0.5), Legal(0, 1)] = 0.0
     """Share of embedding and output layer units dropped in training."""
     encoder: Selector = Selector("birnn")
     """How source states are made."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from bench.api.call import Attended
 from bench.api.combiner import Answers, Combiner
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.slot import Slot
 from bench.api.source import Memory, State
@@ -27,7 +27,7 @@ class BlockConfig(Config):
     """Blocks, in encoder and decoder each."""
     heads: Annotated[int, IntRange(1, 16)] = 4
     """Heads of slots whose variant does not choose its own."""
-    dropout: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    dropout: Annotated[float, FloatRange(0.0, 0.5), Legal(0, 1)] = 0.0
     """Share of residual units dropped in training."""
     norm: Literal["pre", "post", "off"] = "pre"
     """Layer normalization before or after each sublayer; the 2017 paper has `post`."""

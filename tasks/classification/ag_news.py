@@ -11,9 +11,10 @@ on.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from bench.api.comparison import Entry, PublishedResult
+from bench.api.config import Legal
 from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
@@ -31,7 +32,7 @@ class AgNewsConfig(ReadTextConfig):
     named: ClassVar[str] = "ag_news"
     vocab: int = 10000
     """Words at most, the most frequent ones of the training part."""
-    words: int = 60
+    words: Annotated[int, Legal(1)] = 60
     """Words of each text that are read, the first ones."""
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bench.api.answer import Answer
 from bench.api.batch import Batch, Sizes, Text
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.task import Split
@@ -101,7 +101,7 @@ class ReadTextConfig(Config):
     """The task, for sentences about its options."""
     vocab: Annotated[int, IntRange(500, 50000, log=True)] = 8000
     """Words at most, the most frequent ones of the training part."""
-    least: int = 2
+    least: Annotated[int, Legal(1)] = 2
     """Occurrences in the training part that a word needs."""
     hidden: Annotated[float, FloatRange(0.0, 0.5)] = 0.1
     """Share of the words of each training batch that are hidden as unknown."""

@@ -14,7 +14,7 @@ import torch
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.license import License
 from bench.api.metric import Metric, Scored
@@ -77,11 +77,11 @@ class OneWayConfig(Config):
     """Subwords of each language."""
     lowercase: bool = True
     """Lower-case everything, references too."""
-    validate: int = 250
+    validate: Annotated[int, Legal(1)] = 250
     """Sentences decoded at each validation."""
-    test: int = 1000
+    test: Annotated[int, Legal(1)] = 1000
     """Sentences of the test (all 1000 of test_2016_flickr)."""
-    train: int = 0
+    train: Annotated[int, Legal(0)] = 0
     """Training pairs to use; 0 for all 29000."""
 
     def __post_init__(self) -> None:

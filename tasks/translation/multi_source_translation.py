@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from bench.api.comparison import Entry, PublishedResult
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
@@ -40,11 +40,11 @@ class MultiSourceTranslationConfig(Config):
     """Subwords of each language."""
     lowercase: bool = True
     """Lower-case everything, references too."""
-    validate: int = 250
+    validate: Annotated[int, Legal(1)] = 250
     """Sentences decoded at each validation."""
-    test: int = 1000
+    test: Annotated[int, Legal(1)] = 1000
     """Sentences of the test (all 1000 of test_2016_flickr)."""
-    train: int = 0
+    train: Annotated[int, Legal(0)] = 0
     """Training rows to use; 0 for all 29000."""
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import results
 from bench.api.cell import Cell
+from bench.api.errors import DataDamaged
 from results import pack as packs
 from results.frame import COLUMNS
 from results.ledger import OtherSchema
@@ -132,6 +133,15 @@ def test_what_is_no_pack_is_refused_with_advice(store, tmp_path, monkeypatch):
     monkeypatch.setattr(packs, "RECORD_SCHEMA", RECORD_SCHEMA + 1)
     with pytest.raises(OtherSchema, match="written with record schema 2"):
         open_run(path)
+
+
+def test_a_pack_that_is_damaged_inside_is_refused_without_words_of_arrow(store, tmp_path):
+    path = write_pack(store, tmp_path / "run.parquet")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4] + bytes(200) + whole[204:])
+    with pytest.raises(DataDamaged) as error:
+        open_run(path).records()
+    assert str(error.value) == f"{path} is damaged; take a whole copy of the pack."
 
 
 WEIGHTS = [[0.25, 0.75], [1.0, 0.0]]

@@ -156,6 +156,23 @@ def test_a_corrupt_line_costs_only_itself_and_is_named(store, damage):
     assert place.startswith(f"{the_file(store)}:2: ")
 
 
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (b"", "empty"),
+        (b"\xb5\xb5", "no text"),
+        (b'{"id": 3', "no JSON: column 9"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[]", "not a JSON object"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_said_without_words_of_a_codec(store, damage, why):
+    store.append(record(1))
+    with the_file(store).open("ab") as file:
+        file.write(damage + b"\n")
+    assert store.ledger().corrupt_lines == (f"{the_file(store)}:2: {why}",)
+
+
 def test_a_newer_schema_is_an_error_with_file_and_line(store):
     store.append(record(1))
     with the_file(store).open("ab") as file:
@@ -268,6 +285,24 @@ def test_an_absent_json_file_is_none_and_a_damaged_one_is_named(store):
     (store.folder / "plan.json").write_text("{", encoding="utf-8")
     with pytest.raises(DataDamaged, match=r"plan\.json"):
         store.read_json("plan.json")
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (b"", "empty"),
+        (b"\xb5", "no text"),
+        (b'{"a": 1,\n"b"', "no JSON: line 2, column 4"),
+        (b"[" * 100_000, "it is nested too deeply"),
+        (b'{"a": NaN}', "NaN is no number of JSON"),
+    ],
+)
+def test_a_damaged_json_file_says_why_and_what_to_do(store, damage, why):
+    path = store.folder / "plan.json"
+    path.write_bytes(damage)
+    with pytest.raises(DataDamaged) as error:
+        store.read_json("plan.json")
+    assert str(error.value) == f"{path} is damaged ({why}); delete it and run again."
 
 
 @pytest.mark.parametrize("name", ["../catalog.json", "/tmp/catalog.json"])

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -27,7 +27,7 @@ from variants.losses.both_directions import both_ways, oracle_pairs, per_token
 class AgreementL2Config(Config):
     """Options of the squared disagreement."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda (nats per squared unit of attention)."""
 
     def __post_init__(self) -> None:

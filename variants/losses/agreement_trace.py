@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import JointLoss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -28,7 +28,7 @@ from variants.losses.both_directions import both_ways, oracle_pairs, per_token
 class AgreementTraceConfig(Config):
     """Options of the trace bonus."""
 
-    gamma: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 0.1
+    gamma: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 0.1
     """Weight of the bonus (nats per agreed word)."""
 
     def __post_init__(self) -> None:

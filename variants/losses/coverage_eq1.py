@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -36,7 +36,7 @@ from variants.losses.coverage import (
 class CoverageEq1Config(Config):
     """Options of the penalty."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda (nats per squared unit of attention)."""
     leave_out: Literal["special", "ends", "none"] = "special"
     """Keys that do not count: special words, the first and the last, or none."""

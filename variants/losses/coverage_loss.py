@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -27,7 +27,7 @@ from variants.losses.coverage import NO_TARGET, per_token, scored_weights
 class CoverageLossConfig(Config):
     """Options of the coverage loss."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda (nats per unit of repeated attention)."""
     start: Annotated[float, FloatRange(0.0, 0.99)] = 0.99
     """Share of training after which the loss is on; the paper trains about 1% longer with it."""

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.capabilities import Capability
-from bench.api.config import Choices, Config, FloatRange
+from bench.api.config import Choices, Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -34,7 +34,7 @@ from variants.losses.coverage import (
 class DoublyStochasticConfig(Config):
     """Options of doubly stochastic attention."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda (nats per squared unit of attention)."""
     target: Annotated[Literal["one", "ratio"], Choices(("one", "ratio"))] = "one"
     """Attention that each key should get: one, or target length over source length."""

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -35,9 +35,9 @@ from variants.losses.coverage import (
 class FertilityHingeConfig(Config):
     """Options of the hinge."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda (nats per squared unit of attention)."""
-    limit: Annotated[float, FloatRange(1.0, 5.0)] = 2.0
+    limit: Annotated[float, FloatRange(1.0, 5.0), Legal(0)] = 2.0
     """Attention that costs nothing, F_max (target words per key)."""
     leave_out: Literal["special", "ends", "none"] = "special"
     """Keys that do not count: special words, the first and the last, or none."""

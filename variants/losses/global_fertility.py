@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -38,7 +38,7 @@ from variants.losses.coverage import (
 class GlobalFertilityConfig(Config):
     """Options of global fertility."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """Weight against the negative log likelihood of the target; dimensionless."""
     width: Annotated[int, IntRange(8, 256, log=True)] = 64
     """Hidden units of the predictor."""

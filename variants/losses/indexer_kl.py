@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -27,7 +27,7 @@ from variants.losses.coverage import per_token
 class IndexerKlConfig(Config):
     """Options of the loss."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """Against the likelihood; dimensionless."""
 
     def __post_init__(self) -> None:

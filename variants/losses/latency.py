@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -34,7 +34,7 @@ HEADS = {"mean": "expected_delay", "leading": "delay_leading"}
 class LatencyConfig(Config):
     """Options of the latency loss."""
 
-    weight: Annotated[float, FloatRange(0.01, 1.0, log=True)] = 0.1
+    weight: Annotated[float, FloatRange(0.01, 1.0, log=True), Legal(0)] = 0.1
     """lambda of a sentence's average lagging (nats per source token)."""
     heads: Literal["mean", "leading"] = "mean"
     """How delays of heads are joined: the mean, or a softmax mean that favors the longest."""

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -27,7 +27,7 @@ from variants.losses.coverage import per_token
 class MiCoverageNormConfig(Config):
     """Options of the norm."""
 
-    weight: Annotated[float, FloatRange(1e-3, 1.0, log=True)] = 0.1
+    weight: Annotated[float, FloatRange(1e-3, 1.0, log=True), Legal(0)] = 0.1
     """lambda (nats per unit of norm)."""
 
     def __post_init__(self) -> None:

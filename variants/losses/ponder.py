@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -25,7 +25,7 @@ from bench.api.registry import Citation, register
 class PonderConfig(Config):
     """Options of the ponder cost."""
 
-    weight: Annotated[float, FloatRange(1e-4, 1e-1, log=True)] = 0.01
+    weight: Annotated[float, FloatRange(1e-4, 1e-1, log=True), Legal(0)] = 0.01
     """Price of a hop, tau (nats)."""
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -36,7 +36,7 @@ NOTHING = 1e-5
 class QuantityConfig(Config):
     """Options of the quantity loss."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda (nats per unit of missing weight)."""
     end: bool = True
     """Whether the end of a sentence counts as a word."""

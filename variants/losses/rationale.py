@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
@@ -26,15 +26,15 @@ from bench.api.trace import Terms
 class RationaleLossConfig(Config):
     """Options of the rationale loss."""
 
-    sparsity: Annotated[float, FloatRange(1e-4, 1.0, log=True)] = 0.02
+    sparsity: Annotated[float, FloatRange(1e-4, 1.0, log=True), Legal(0)] = 0.02
     """lambda_1, cost of a selected token (nats)."""
     coherence: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
     """lambda_2, cost of a position where selection begins or ends (nats)."""
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """Weight of the generator's surrogate loss against the likelihood; dimensionless."""
     baseline: Literal["moving_average", "none"] = "moving_average"
     """What is subtracted from the cost: its running mean, or nothing."""
-    decay: Annotated[float, FloatRange(0.5, 0.999)] = 0.9
+    decay: Annotated[float, FloatRange(0.5, 0.999), Legal(0)] = 0.9
     """Share of the running mean that a step keeps."""
 
     def __post_init__(self) -> None:

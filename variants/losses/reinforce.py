@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.registry import Citation, register
@@ -36,9 +36,9 @@ LEAST_SPREAD = 1e-3
 class ReinforceConfig(Config):
     """Options of the REINFORCE loss."""
 
-    weight: Annotated[float, FloatRange(0.01, 1.0, log=True)] = 0.1
+    weight: Annotated[float, FloatRange(0.01, 1.0, log=True), Legal(0)] = 0.1
     """lambda_r, weight of the reward term; dimensionless."""
-    entropy: Annotated[float, FloatRange(1e-4, 0.1, log=True)] = 0.002
+    entropy: Annotated[float, FloatRange(1e-4, 0.1, log=True), Legal(0)] = 0.002
     """lambda_e, reward for the entropy of the weights (nats per nat)."""
     reward: Literal["sequence", "rest", "token"] = "sequence"
     """Log likelihood that is the reward of a draw: of all targets, of those from its own on, or of
@@ -46,7 +46,7 @@ class ReinforceConfig(Config):
     baseline: Literal["moving_average", "none", "learned", "leave_one_out"] = "moving_average"
     """What is subtracted from the reward: its running mean, nothing, a value read off the decoder
     state before the draw, or the mean reward of the example's other draws."""
-    decay: Annotated[float, FloatRange(0.5, 0.999)] = 0.9
+    decay: Annotated[float, FloatRange(0.5, 0.999), Legal(0)] = 0.9
     """Share of the running mean that a step keeps."""
     samples: Annotated[int, IntRange(2, 16)] = 4
     """M, draws of each example in a batch under `baseline=leave_one_out`; others take one."""

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -28,7 +28,7 @@ SPAN = "span"
 class SpanPenaltyConfig(Config):
     """Options of the penalty."""
 
-    weight: Annotated[float, FloatRange(1e-6, 0.1, log=True)] = 1e-3
+    weight: Annotated[float, FloatRange(1e-6, 0.1, log=True), Legal(0)] = 1e-3
     """lambda (nats per key of the span)."""
 
     def __post_init__(self) -> None:

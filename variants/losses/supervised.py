@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from bench.api.config import Config, FloatRange
+from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
@@ -30,7 +30,7 @@ from variants.losses.coverage import per_token, real_keys
 class SupervisedConfig(Config):
     """Options of supervised attention."""
 
-    weight: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    weight: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """lambda of a linked target, beside the negative log likelihood of one; dimensionless."""
     distance: Literal["ce", "mul", "mse"] = "ce"
     """Cross entropy (nats), log of the aligned weight (nats), half the squared distance."""

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from bench.api.call import Call, Dims
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask
 from bench.api.noise import Noise
@@ -41,7 +41,7 @@ class BigBirdConfig(Config):
     """Blocks seen on each side of the query's own."""
     ends: Annotated[int, IntRange(0, 8)] = 1
     """Blocks at each end of the sequence that see all and are seen by all."""
-    random: Annotated[int, IntRange(1, 16)] = 3
+    random: Annotated[int, IntRange(1, 16), Legal(0)] = 3
     """Further blocks that the queries of a block see, drawn once."""
     seed: int = 0
     """Of that draw."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bench.api.call import Call, Dims
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask
 from bench.api.one_query import OneQuery
@@ -31,7 +31,7 @@ class LongformerConfig(Config):
     (keys)."""
     dilation: Annotated[int, IntRange(1, 16)] = 1
     """Distance between keys of the window; 1 leaves no gaps (keys)."""
-    global_tokens: Annotated[int, IntRange(1, 64, log=True)] = 1
+    global_tokens: Annotated[int, IntRange(1, 64, log=True), Legal(0)] = 1
     """First tokens, which see all and are seen by all (tokens)."""
 
     def __post_init__(self) -> None:

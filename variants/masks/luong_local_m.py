@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
@@ -32,7 +32,7 @@ from variants.masks.window_keys import window_keys
 class LocalMonotonicConfig(Config):
     """Options of the moving window."""
 
-    window: Annotated[int, IntRange(1, 64, log=True)] = 10
+    window: Annotated[int, IntRange(1, 64, log=True), Legal(0)] = 10
     """Keys seen on each side of the center, D (keys)."""
     ratio: Annotated[float, FloatRange(0.25, 4.0, log=True)] = 1.0
     """Keys that the center moves on for each query; sources over targets in length."""

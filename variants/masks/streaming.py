@@ -13,7 +13,7 @@ from typing import Annotated
 import torch
 
 from bench.api.call import Call, Dims
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
@@ -29,7 +29,7 @@ class StreamingConfig(Config):
 
     window: Annotated[int, IntRange(2, 1024, log=True)] = 16
     """Last keys that are seen, the query's own among them (keys)."""
-    sinks: Annotated[int, IntRange(1, 16)] = 4
+    sinks: Annotated[int, IntRange(1, 16), Legal(0)] = 4
     """First keys of the sequence, which stay visible (keys)."""
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
-from bench.api.config import Choices, Config, FloatRange
+from bench.api.config import Choices, Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
@@ -42,7 +42,7 @@ DEVIATION = 0.1
 class DifferentialConfig(Config):
     """Options of differential attention."""
 
-    start: Annotated[float, FloatRange(0.1, 0.9)] = START
+    start: Annotated[float, FloatRange(0.1, 0.9), Legal(0)] = START
     """lambda_init, about which lambda starts (dimensionless)."""
     by_layer: Annotated[bool, Choices((True, False))] = False
     """Whether lambda_init is 0.8 - 0.6 exp(-0.3 l) in layer l, counted from 0; without `start`."""

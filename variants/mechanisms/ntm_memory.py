@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
@@ -49,7 +49,7 @@ class NtmMemoryConfig(Config):
 
     slots: Annotated[int, IntRange(4, 256, log=True)] = 32
     """Vectors that the memory holds, N."""
-    reach: Annotated[int, IntRange(1, 5)] = 1
+    reach: Annotated[int, IntRange(1, 5), Legal(0)] = 1
     """Longest shift in one step, to either side (slots)."""
 
     def __post_init__(self) -> None:

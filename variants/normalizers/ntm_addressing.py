@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.config import Choices, Config, IntRange
+from bench.api.config import Choices, Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.normalizer import Normalized, Normalizer
 from bench.api.one_query import OneQuery
@@ -39,7 +39,7 @@ Previous = Float[Tensor, "B Hq S"]
 class NtmConfig(Config):
     """Options of Turing-machine addressing."""
 
-    reach: Annotated[int, IntRange(1, 5)] = 1
+    reach: Annotated[int, IntRange(1, 5), Legal(0)] = 1
     """Longest shift in one step, to either side (keys)."""
     start: Annotated[Literal["first", "uniform"], Choices(("first", "uniform"))] = "first"
     """The weights before the first query."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from bench.api.batch import Batch
-from bench.api.config import Config, FloatRange, IntRange
+from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.output import Output, OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
@@ -39,9 +39,9 @@ from variants.precision import at_least_single
 class NeuralCacheConfig(Config):
     """Options of the neural cache."""
 
-    theta: Annotated[float, FloatRange(0.01, 2.0, log=True)] = 0.3
+    theta: Annotated[float, FloatRange(0.01, 2.0, log=True), Legal(0)] = 0.3
     """Factor of the dot products between states; small values flatten the cache."""
-    weight: Annotated[float, FloatRange(0.01, 0.9)] = 0.1
+    weight: Annotated[float, FloatRange(0.01, 0.9), Legal(0)] = 0.1
     """lambda, share of the cache in the mixture."""
     window: Annotated[int, IntRange(10, 10_000, log=True)] = 2000
     """States that are kept."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.one_query import OneQuery
 from bench.api.position import Position
@@ -28,7 +28,7 @@ from bench.api.registry import Citation, register
 class DistanceBiasConfig(Config):
     """Options of the distance bias."""
 
-    clip: Annotated[int, IntRange(1, 64, log=True)] = 10
+    clip: Annotated[int, IntRange(1, 64, log=True), Legal(0)] = 10
     """Distance beyond which all are alike (tokens)."""
     sign: bool = True
     """Whether keys before and after the query have numbers of their own."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
 from bench.api.capabilities import Capability
-from bench.api.config import Choices, Config, IntRange
+from bench.api.config import Choices, Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.one_query import OneQuery
 from bench.api.position import Position
@@ -32,7 +32,7 @@ from variants.positions.relative_distances import collect, spread
 class ShawConfig(Config):
     """Options of relative position vectors."""
 
-    clip: Annotated[int, IntRange(1, 64, log=True)] = 16
+    clip: Annotated[int, IntRange(1, 64, log=True), Legal(0)] = 16
     """Distance from which on all are alike, k (tokens)."""
     use: Annotated[Literal["both", "keys", "values"], Choices(("both", "keys", "values"))] = "both"
     """Which of keys and values get vectors."""

@@ -1,7 +1,8 @@
 """Options of selectors become typed configs, or an error that names what is legal."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+import re
+from dataclasses import dataclass, fields
+from typing import Annotated, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -13,6 +14,7 @@ from bench.api.config import (
     FirstDefault,
     FloatRange,
     IntRange,
+    Legal,
     NoOptions,
     build_config,
     changed_options,
@@ -21,6 +23,7 @@ from bench.api.config import (
     first_defaults,
     search_ranges,
 )
+from bench.api.documented_fields import documented_fields
 from bench.api.errors import InvalidConfig
 from bench.api.selector import Selector, parse
 
@@ -32,6 +35,11 @@ class Everything(Config):
     yes: Annotated[bool, Choices((True, False))] = False
     word: str = "plain"
     rule: Literal["copy", "swap"] = "copy"
+    heads: Annotated[int, Choices((2, 4))] = 4
+    extra: Annotated[int, IntRange(0, 9)] = 1
+    weight: Annotated[float, FloatRange(0.1, 1.0), Legal(0)] = 0.5
+    share: Annotated[float, FloatRange(0.0, 0.5), Legal(0, 1)] = 0.0
+    shift: Annotated[float, FloatRange(-1.0, 1.0)] = 0.0
     part: Selector = Selector("inner")
     parts: tuple[Selector, ...] = (Selector("a"),)
     limit: int | None = None
@@ -81,20 +89,20 @@ def test_nothing_given_is_the_defaults_and_none_is_none():
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("whole=1.5", "thing: whole must be int, got 1.5"),
-        ("whole=true", "thing: whole must be int, got True"),
-        ("whole=four", "thing: whole must be int, got 'four'"),
-        ("real=big", "thing: real must be float, got 'big'"),
-        ("real=true", "thing: real must be float"),
-        ("yes=1", "thing: yes must be bool, got 1"),
-        ("word=3", "thing: word must be str, got 3"),
-        ("word=a+b", "thing: word must be str"),
+        ("whole=1.5", "thing: whole must be a whole number, got 1.5"),
+        ("whole=true", "thing: whole must be a whole number, got true"),
+        ("whole=four", "thing: whole must be a whole number, got 'four'"),
+        ("real=big", "thing: real must be a number, got 'big'"),
+        ("real=true", "thing: real must be a number, got true"),
+        ("yes=1", "thing: yes must be true or false, got 1"),
+        ("word=3", "thing: word must be a word, got 3"),
+        ("word=a+b", "thing: word must be a word, got a+b"),
         ("rule=cpoy", "did you mean 'copy'"),
         ("rule=3", "value of thing: rule"),
-        ("part=3", "thing: part must be Selector"),
-        ("part=a+b", "thing: part must be Selector"),
+        ("part=3", "thing: part must be a name, got 3"),
+        ("part=a+b", "thing: part must be a name, got a+b"),
         ("parts=3", "thing: parts takes names joined by '+'"),
-        ("limit=half", "thing: limit must be int, got 'half'"),
+        ("limit=half", "thing: limit must be a whole number, got 'half'"),
         ("whoel=3", "no option of thing named 'whoel'; did you mean 'whole'"),
     ],
 )
@@ -102,6 +110,43 @@ def test_a_wrong_value_names_owner_key_and_value(text, complaint):
     with pytest.raises(InvalidConfig) as error:
         build(text)
     assert complaint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("whole=0", "thing: whole must be at least 1, got 0."),
+        ("whole=-7", "thing: whole must be at least 1, got -7."),
+        ("heads=0", "thing: heads must be at least 1, got 0."),
+        ("extra=-1", "thing: extra must be at least 0, got -1."),
+        ("real=0", "thing: real must be above 0, got 0.0."),
+        ("real=-0.5", "thing: real must be above 0, got -0.5."),
+        ("weight=-0.1", "thing: weight must be at least 0, got -0.1."),
+        ("share=1.5", "thing: share must be at least 0 and at most 1, got 1.5."),
+        ("limit=2147483648", "thing: limit must be at most 2147483647, got 2147483648."),
+        ("limit=-2147483648", "thing: limit must be at least -2147483647, got -2147483648."),
+    ],
+)
+def test_a_number_that_means_nothing_is_refused_in_one_sentence(text, complaint):
+    with pytest.raises(InvalidConfig) as error:
+        build(text)
+    assert str(error.value) == complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("whole=1", "whole=100", "heads=1", "heads=64", "extra=0", "extra=99", "real=0.001"),
+        *("real=9", "weight=0", "weight=5", "share=1", "shift=-3", "limit=-1", "limit=2147483647"),
+    ],
+)
+def test_a_range_is_for_studies_and_a_user_may_leave_it(text):
+    build(text)
+
+
+def test_a_long_number_is_quoted_in_part():
+    with pytest.raises(InvalidConfig, match=r"got 9{40} \.\.\. \(300 characters\)\.$"):
+        build(f"limit={'9' * 300}")
 
 
 def test_what_is_written_out_is_read_back():
@@ -121,6 +166,11 @@ def test_ranges_are_data_on_the_fields():
         "whole": IntRange(1, 9, log=True),
         "real": FloatRange(0.1, 1.0),
         "yes": Choices((True, False)),
+        "heads": Choices((2, 4)),
+        "extra": IntRange(0, 9),
+        "weight": FloatRange(0.1, 1.0),
+        "share": FloatRange(0.0, 0.5),
+        "shift": FloatRange(-1.0, 1.0),
     }
     assert search_ranges(NoOptions) == {}
     assert default_of(Everything, "whole") == 3
@@ -141,3 +191,75 @@ def test_every_registered_default_lies_in_its_range_and_is_read_back(axis):
                 assert value in found.options, (name, field)
             else:
                 assert found.low <= value <= found.high, (name, field)
+
+
+MAY_BE_LESS = {
+    "bigbird seed": "a seed",
+    "lsh seed": "a seed",
+    "performer seed": "a seed",
+    "milk offset": "an energy, which has either sign",
+    "mocha offset": "an energy, which has either sign",
+    "raffel_monotonic offset": "an energy, which has either sign",
+    "fox start": "an energy, which has either sign",
+    "value_residual first": "a factor of a sum that may be subtracted",
+    "value_residual own": "a factor of a sum that may be subtracted",
+    "stdlib_code common": "0 words are common where all are rare",
+    "tinyshakespeare common": "0 words are common where all are rare",
+    "wikitext2_mini common": "0 words are common where all are rare",
+}
+"""Options that take less than their range or default suggests, and why."""
+
+
+def _impossible(field, hint, bounds, meaning):
+    """Numbers that cannot mean anything for an option, as its declaration has it."""
+    if get_origin(hint) is Annotated:
+        legal = [one for one in hint.__metadata__ if isinstance(one, Legal)]
+        hint = get_args(hint)[0]
+        if legal:
+            return [legal[0].low - 1]
+    kinds = get_args(hint) or (hint,)
+    if not {int, float} & set(kinds) or not isinstance(field.default, int | float):
+        return []
+    if isinstance(bounds, Choices):
+        low = min(bounds.options)
+    else:
+        low = field.default if bounds is None else bounds.low
+    zero = low > 0 and not (bounds is None and re.search(r"\b0\b", meaning))
+    return [0, -1] if zero else [-1]
+
+
+def _registered_options():
+    for axis in AXES:
+        for name, item in registry.registrations(axis).items():
+            hints = get_type_hints(item.config, include_extras=True)
+            ranges, said = search_ranges(item.config), documented_fields(item.config)
+            for one in fields(item.config):
+                meaning = said[one.name]
+                found = _impossible(one, hints[one.name], ranges.get(one.name), meaning)
+                yield item.config, name, one.name, found
+
+
+def test_no_registered_option_takes_a_number_that_means_nothing():
+    """A new option that takes 0 or -1 says so by `Legal`, or stands in `MAY_BE_LESS`."""
+    taken, asked = set(), 0
+    for config, name, option, numbers in _registered_options():
+        for number in numbers:
+            asked += 1
+            try:
+                build_config(config, {option: number}, name)
+            except InvalidConfig:
+                continue
+            taken.add(f"{name} {option}")
+    assert taken == set(MAY_BE_LESS)
+    assert asked > 500
+
+
+def test_an_option_without_a_range_is_asked_for_what_its_default_excludes():
+    @dataclass(frozen=True, kw_only=True)
+    class New(Config):
+        layers: int = 2
+        cut: int = 2
+
+    layers, cut = fields(New)
+    assert _impossible(layers, int, None, "Layers.") == [0, -1]
+    assert _impossible(cut, int, None, "Cut here; 0 for never.") == [-1]

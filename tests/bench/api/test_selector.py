@@ -76,6 +76,18 @@ def test_an_unreadable_selector_names_the_place(text, complaint):
         parse(text)
 
 
+def test_an_unreadable_end_says_what_may_follow():
+    for read, text, expected in (
+        (parse, "a,b", "expected the end or '[', because one name stands here, found ',b'"),
+        (parse, "a+b", "expected the end or '[', because one name stands here, found '+b'"),
+        (parse_list, "a+b", "expected the end, ',' or '[', found '+b'"),
+        (parse_names, "a,b", "expected the end, '+' or '[', found ',b'"),
+    ):
+        with pytest.raises(InvalidSelector) as error:
+            read(text)
+        assert expected in str(error.value)
+
+
 def test_walking_visits_nested_selectors():
     found = [inner.name for inner in walk(parse("a[b=c[d=e]+f,g=2]"))]
     assert found == ["a", "c", "e", "f"]

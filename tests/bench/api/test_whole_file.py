@@ -1,5 +1,6 @@
 """A file that is replaced as a whole is the old one or the new one, whatever happens."""
 
+import errno
 import os
 import signal
 import stat
@@ -65,6 +66,38 @@ def test_an_error_while_writing_leaves_the_old_file_and_no_draft(path, durable, 
         half()
     assert path.read_text() == "old"
     assert beside(path) == {"file.txt"}
+
+
+@pytest.mark.parametrize("place", ["while writing", "at the end"])
+def test_what_the_system_forbids_names_the_file_and_not_its_draft(path, monkeypatch, place):
+    def forbidden(draft, *_):
+        # pyarrow has the place in a sentence of its own
+        raise PermissionError(errno.EACCES, f"Failed to open local file '{draft}'")
+
+    def write():
+        with written_whole(path, durable=False) as draft:
+            if place == "while writing":
+                forbidden(draft)
+            draft.write_text("new")
+
+    if place == "at the end":
+        monkeypatch.setattr(Path, "replace", forbidden)
+    with pytest.raises(PermissionError) as error:
+        write()
+    assert str(error.value) == f"[Errno 13] Permission denied: '{path}'"
+    assert beside(path) == {"file.txt"}
+
+
+def test_a_folder_in_the_place_of_the_file_is_named_once(tmp_path):
+    with pytest.raises(IsADirectoryError) as error, written_whole(tmp_path) as draft:
+        draft.write_text("new")
+    assert str(error.value) == f"[Errno 21] Is a directory: '{tmp_path}'"
+
+
+def test_an_error_about_another_file_stays_as_it_is(path, tmp_path):
+    with pytest.raises(FileNotFoundError) as error, written_whole(path):
+        (tmp_path / "other").read_text()
+    assert error.value.filename == str(tmp_path / "other")
 
 
 @pytest.mark.parametrize("durable", [True, False])

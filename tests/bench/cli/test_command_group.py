@@ -68,7 +68,7 @@ def test_what_must_be_given_may_not_be_empty(call, command, name):
 
 def test_flags_and_options_of_several_values_may_come_twice(call):
     asked = ("plan", "--variants", "dot", "--preset", "smoke", "--tasks", "recall")
-    more = ("--json", "--json", "--shape", "small", "--shape", "long", "--speed", "--no-speed")
+    more = ("--json", "--json", "--shape", "small", "--shape", "long", "--no-speed", "--speed")
     code, out, err = call(*asked, *more)
     assert (code, err) == (0, "")
     assert out.startswith("{")

@@ -67,3 +67,17 @@ def test_the_environment_is_json_alone(call):
     assert (code, err) == (0, "")
     assert {"cpu", "torch", "threads"} <= {*json.loads(out), *json.loads(out)["packages"]}
     assert "python" in call("env")[1]
+
+
+def test_data_sets_are_listed_for_people_and_for_programs(call, tmp_path):
+    (tmp_path / "imdb").mkdir()
+    code, out, _ = call("data", "list", "--json", "--data-dir", tmp_path)
+    assert code == 0
+    found = {one["data_set"]: one for one in json.loads(out)}
+    assert found["imdb"]["here"]
+    assert found["imdb"]["where"] == str(tmp_path / "imdb")
+    assert not found["django"]["here"]
+    assert "bench data fetch django" in found["django"]["where"]
+    assert {"translation", "word_alignment"} <= set(found["multi30k"]["tasks"])
+    table = call("data", "list", "--data-dir", tmp_path)[1]
+    assert all(name in table for name in found)

@@ -250,8 +250,11 @@ def test_commands_of_what_was_left_out_ask_for_the_same():
     changed = {"match": "params", "first_seed": 7, "training": "adam[lr=0.01]", "seeds": 2}
     small = plan(Request(variants="dot", minutes=0.001, **changed))
     left = [one for one in small.left_out if one.label == "speed of dot"]
-    for word in ("--match params", "--first-seed 7", "--training 'adam[lr=0.01]'", "--seeds 2"):
+    for word in ("--match params", "--first-seed 7", "--training 'adam[lr=0.01]'"):
         assert word in left[0].command
+    # timing has no seeds, and a command that asks for both is refused
+    assert "--no-quality" in left[0].command
+    assert "--seeds" not in left[0].command
 
 
 def test_every_option_of_a_request_either_chooses_what_is_run_or_is_repeated():

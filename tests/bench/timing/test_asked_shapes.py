@@ -37,6 +37,12 @@ def test_the_shape_of_a_preset_leaves_the_lengths_to_it(preset):
         ("L=8+", "a size is a whole number above 0, got ''"),
         ("L=-8", "a size is a whole number above 0"),
         ("", "no shape named ''"),
+        ("L=99999999999999", "above 0 and at most 2147483647, got '99999999999999'"),
+        ("L=8+2147483648", "a size is a whole number above 0 and at most 2147483647"),
+        (f"L={'9' * 5000}", "above 0 and at most 2147483647, got '999"),
+        ("slot,L=268435457,B=1,H=1,E=64", "B * H * L * E is at most 17179869184, got 17179869248"),
+        ("B=99999,H=1024,L=1024,E=128", "B * H * L * E is at most 17179869184, got 13421638"),
+        ("B=1,L=1,H=2,E=65537", "H * E is at most 131072, got 131074; ask for less at once."),
     ],
 )
 def test_a_shape_that_is_none_is_refused_in_one_sentence(text, sentence):
@@ -44,6 +50,11 @@ def test_a_shape_that_is_none_is_refused_in_one_sentence(text, sentence):
         asked_shapes([text])
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_the_largest_shapes_are_planned():
+    largest = asked_shapes(["B=1,H=1,L=268435456,E=64", "B=1,L=1,H=2,E=65536"])
+    assert [shape.length for shape in largest] == [2**28, 1]
 
 
 def planned(**asked):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from bench.api.errors import Refused
+from bench.running.runner import reason_of
 from bench.timing import reason
 from bench.timing.reason import Reason, attempt
 
@@ -23,6 +24,42 @@ def test_a_refusal_is_a_reason_and_an_interrupt_is_none():
     assert attempt(refuses) == Reason("refused", "a bridge too far")
     with pytest.raises(KeyboardInterrupt):
         attempt(interrupted)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
+                "memory: you tried to allocate 40000000000000 bytes. Error code 12"
+            ),
+            "40,000.0 GB were asked for at once",
+        ),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has"),
+            "0.021 GB were asked for at once",
+        ),
+        (
+            RuntimeError("Storage size calculation overflowed with sizes=[4611686018427387904]"),
+            "more was asked for at once than any machine has",
+        ),
+        (MemoryError("no more room"), "no more room"),
+    ],
+)
+def test_memory_that_was_asked_for_is_said_without_words_of_the_allocator(error, said):
+    assert reason.reason_for(error) == Reason("out_of_memory", f"timing ran out of memory: {said}")
+    assert reason_of(error) == Reason("out_of_memory", f"ran out of memory: {said}")
+
+
+def test_functions_of_torch_are_not_named():
+    error = TypeError(
+        'empty(): argument "size" failed to unpack\nException raised from THPUtils_unpackLong at '
+        "/__w/python_numbers.h:79 (most recent call first):\nframe #0: c10::Error::Error"
+    )
+    said = 'TypeError while timing: empty(): argument "size" failed to unpack'
+    assert reason.reason_for(error) == Reason("failed", said)
+    assert reason_of(error).detail == 'TypeError: empty(): argument "size" failed to unpack'
 
 
 def test_what_filled_the_memory_is_gone_when_the_memory_is_handed_back(monkeypatch):
