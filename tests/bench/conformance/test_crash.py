@@ -51,7 +51,7 @@ def test_a_missing_method_is_called_one(plant):
 
     plant("normalizer", HeadTemperature)
     found = certify("planted", regimes=["cross"], checks=["oracle"])
-    sentence = "HeadTemperature has no oracle(); write it (see bench/api/normalizer.py)"
+    sentence = "HeadTemperature has no method `oracle`; write it (see bench/api/normalizer.py)"
     assert found.failed["oracle"].endswith(sentence)
 
 
