@@ -190,7 +190,7 @@ def test_the_help_names_every_preset(call):
         ("ablate", "give --base and --axis"),
         ("ablate --base dot --axis scores", "did you mean 'score'"),
         ("ablate --base dto --axis score", "did you mean 'dot'"),
-        ("ablate --base linear_attention --axis score", "replaces the whole chain"),
+        ("ablate --base max_pooling --axis score", "; it has head, output and loss."),
         ("study", "give --variants"),
         ("study --variants dot", "name exactly one task"),
         ("study --variants dot --tasks recall,offset", "name exactly one task"),
