@@ -12,7 +12,6 @@ from bench.running.presets import PRESETS
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
 
-
 def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
     code, out, err = call("run", "--variants", "dot", *SMOKE, "--out", finished)
     assert code == 0
@@ -327,3 +326,17 @@ def test_an_interrupted_reproduction_says_nothing_of_a_result(
     code, out, said = call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
     assert code == 130
     assert "not reproduced" not in out + said
+
+
+TIMED = ["--preset", "smoke", "--no-quality", "--shape", "L=8", "--inline"]
+
+
+def test_what_cannot_be_timed_by_itself_gets_no_command_that_leaves_it_out_again(call, tmp_path):
+    asked = ["--preset", "smoke", "--variants", "cla"]
+    code, _, said = call("run", *asked, "--no-quality", "--out", tmp_path / "run")
+    assert code == 2
+    assert said.endswith("; leave out --no-quality to train it.\n")
+    assert "without the network around it\n" in call("plan", *asked)[1]
+    more = ["run", "--variants", "cla,dot", "--no-verify", *TIMED]
+    assert call(*more, "--out", tmp_path / "run")[0] == 0
+    assert "``" not in (tmp_path / "run" / "details.md").read_text(encoding="utf-8")
