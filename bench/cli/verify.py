@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 )
 @options.json_output
 @light_start
+@options.without_training
 @options.run_options
 def command(asked: "RunOptions", names: tuple[str, ...], checks: tuple[str, ...]) -> None:
     """Run the conformance suite on variants, or on 'all'.

@@ -160,6 +160,8 @@ def test_the_help_names_every_preset(call):
         ("run --seeds -3", "got -3."),
         ("ablate --base dot --axis score --baseline dot", "No such option '--baseline'"),
         ("ablate --base dot --axis score --impl compiled", "with `bench run --no-quality`"),
+        ("run --variants dot --no-speed --impl sdpa", "--impl sdpa is timed, not trained"),
+        ("plan --variants dot --impl sdpa", "leave --impl out"),
         ("plan --jobs=-1", "jobs must be >= 0, and 0 is one a core; got -1."),
         ("verify dot --jobs=-1", "jobs must be >= 0"),
         ("run --data-dir nowhere --tasks after_marker", "--data-dir names nowhere, which is not a"),

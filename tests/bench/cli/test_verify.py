@@ -111,3 +111,9 @@ def test_a_certificate_in_another_format_and_at_a_shape_has_checks_of_its_own(ca
     (found,) = json.loads(out).values()
     assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found["passed"])
     assert {"oracle", "causality"} <= set(found["passed"])
+
+
+def test_code_that_is_timed_alone_can_be_certified(call):
+    code, _, err = call("verify", "dto", "--impl", "compiled")
+    assert code == 2
+    assert "did you mean 'dot'" in err
