@@ -45,7 +45,7 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
         warnings = [f"warning: {warning}" for warning in _warnings(folder)]
         for part in (*shown(folder), *warnings):
             click.echo(f"{part}\n")
-        for line in _tally_lines(session.tally):
+        for line in _tally_lines(session.tally, options.impl):
             click.echo(line)
         click.echo(f"report: {written.html} (Markdown twin {written.markdown})")
     endings = _endings(session.tally, folder, options)
@@ -156,11 +156,24 @@ def _as_json(
     )
 
 
-def _tally_lines(tally: Tally) -> list[str]:
-    """What has no value and why, and how many cells ended how."""
+def _tally_lines(tally: Tally, impl: str) -> list[str]:
+    """What has no value and why, and how many cells ended how.
+
+    Args:
+        tally: What became of the cells.
+        impl: The code that was asked for.
+    """
     counts = ", ".join(f"{count} {status}" for status, count in sorted(tally.counts.items()))
     ended = f"cells: {counts or 'none new'}{_finished_before(tally)}"
-    return [*_why_without(tally), ended]
+    return [*_why_without(tally), *_without_code(tally, impl), ended]
+
+
+def _without_code(tally: Tally, impl: str) -> list[str]:
+    """What to do about cells that have no such code as was asked for."""
+    refused = [why for status, why in tally.reasons if status == "refused"]
+    if impl == "auto" or not any(f"impl={impl}" in why for why in refused):
+        return []
+    return ["leave --impl out: every variant has code of its own."]
 
 
 def _why_without(tally: Tally) -> list[str]:

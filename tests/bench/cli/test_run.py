@@ -361,6 +361,20 @@ def test_an_interrupted_reproduction_says_nothing_of_a_result(
 TIMED = ["--preset", "smoke", "--no-quality", "--shape", "L=8", "--inline"]
 
 
+def test_code_that_a_variant_lacks_is_refused_by_its_cells_and_not_red(call, tmp_path):
+    folder = tmp_path / "run"
+    code, out, err = call(
+        "run", "--variants", "additive", "--impl", "sdpa", *TIMED, "--out", folder
+    )
+    assert code == 0
+    assert out.count("impl=sdpa needs a dot-product score") == 1
+    assert "leave --impl out: every variant has code of its own." in out
+    assert "certificate of" not in err
+    statuses = {(r.cell["variant"], r.cell["impl"]): r.status for r in Store(folder).records()}
+    assert statuses == {("scaled_dot", "sdpa"): "ok", ("additive", "sdpa"): "refused"}
+    assert [*json.loads((folder / "certificates.json").read_text())] == ["scaled_dot"]
+
+
 def test_a_red_certificate_ends_with_its_first_reason_and_the_command_that_shows_all(
     call, tmp_path, wrong_plugin
 ):
