@@ -5,6 +5,10 @@ from typing import TypedDict
 
 from results.json_values import JsonObject, as_list, as_object, as_text
 
+BUILT = "runs_somewhere"
+"""The check that a variant can be built. It never skips, but where the code that was asked for is
+no code of the variant: then nothing was checked, and the reason stands here."""
+
 
 class CertificateEntry(TypedDict):
     """The checks of a variant, by what became of them."""
@@ -40,6 +44,23 @@ def is_red(entry: CertificateEntry) -> bool:
     """Whether a variant must not be ranked: a check failed, or one that had to pass did not run."""
     unknown = set(entry["expected"]) - set(entry["passed"])
     return bool(entry["failed"] or unknown)
+
+
+def refused_code(entry: CertificateEntry) -> str:
+    """Why a variant has no such code as was asked for, so that nothing was checked; else nothing.
+
+    That is a refusal: neither red nor green.
+    """
+    return entry["skipped"].get(BUILT, "")
+
+
+def verdict(entry: CertificateEntry) -> str:
+    """`red`, `refused` without such code, `skipped` where no check had a meaning, or `green`."""
+    if is_red(entry):
+        return "red"
+    if refused_code(entry):
+        return "refused"
+    return "green" if entry["passed"] else "skipped"
 
 
 def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateEntry:

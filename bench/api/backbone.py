@@ -86,10 +86,12 @@ class Backbone(HasCapabilities):
     @abstractmethod
     def forward(self, batch: Batch, mode: Mode) -> Trace:
         """Run under teacher forcing."""
+        raise NotImplementedError
 
     @abstractmethod
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Logits over the vocabulary; broadcasts over extra dimensions."""
+        raise NotImplementedError
 
     def arrange(self, batch: Batch) -> Batch:
         """The batch as outputs and losses must see it: in the order and number of source states.

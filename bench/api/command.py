@@ -16,5 +16,17 @@ def run_command(*words: str, plugins: Sequence[str] = (), data_dir: str = "") ->
         data_dir: The data directory; empty where none was named.
     """
     data = ["--data-dir", data_dir] if data_dir else []
-    files = [word for path in plugins for word in ("--plugin", path)]
-    return shlex.join(["python", "-m", "bench", "run", *words, *data, *files])
+    return shlex.join(["python", "-m", "bench", "run", *words, *data, *_files(plugins)])
+
+
+def verify_command(*words: str, plugins: Sequence[str] = ()) -> str:
+    """`bench verify` with some words, quoted for a shell.
+
+    >>> verify_command("dot[loss=coverage_loss]", plugins=["my loss.py"])
+    "python -m bench verify 'dot[loss=coverage_loss]' --plugin 'my loss.py'"
+    """
+    return shlex.join(["python", "-m", "bench", "verify", *words, *_files(plugins)])
+
+
+def _files(plugins: Sequence[str]) -> list[str]:
+    return [word for path in plugins for word in ("--plugin", path)]

@@ -97,6 +97,7 @@ class Decoder(HasCapabilities):
     @abstractmethod
     def begin(self, summary: Float[Tensor, "B Ds"], memories: tuple[Memory, ...]) -> DecoderState:
         """The state before the first word."""
+        raise NotImplementedError
 
     @abstractmethod
     def step(
@@ -107,6 +108,7 @@ class Decoder(HasCapabilities):
         mode: Mode,
     ) -> Steps:
         """One step: its state, its context, the weights, and the next path."""
+        raise NotImplementedError
 
     def run(
         self,
@@ -152,6 +154,7 @@ class Decoder(HasCapabilities):
     @abstractmethod
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """What the vocabulary projection reads; broadcasts over extra dimensions."""
+        raise NotImplementedError
 
 
 def join_steps(found: list[Steps]) -> Steps:

@@ -6,7 +6,9 @@ from bench.api.errors import UnknownName
 
 Impl = Literal["auto", "eager", "sdpa", "compiled"]
 """Which code computes the same mathematics: the best there is, plain torch, its fused kernel, or
-plain torch behind `torch.compile`, which is timed and never trained."""
+plain torch behind `torch.compile`. The last two are timed and never trained: fused code gives no
+weights, with which everything that is trained is scored, and compiled code is compiled again for
+every length. `auto` is fused where nobody wants weights, in training too."""
 IMPLS: tuple[Impl, ...] = get_args(Impl)
 
 

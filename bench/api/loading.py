@@ -15,7 +15,7 @@ from bench.api.calibration import read_choices
 from bench.api.errors import BenchError
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.opened_files import watch_opened
-from bench.api.plain_text import message_of
+from bench.api.plain_text import named_message_of
 
 _LOADED: set[str] = set()
 _PLUGINS: dict[str, "Plugin"] = {}
@@ -102,7 +102,7 @@ def _why(error: BaseException, path: Path) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     mine = [one for one in frames if Path(one.filename).parts[-len(path.parts) :] == path.parts]
     place = f" ({path.name}:{mine[-1].lineno})" if mine else ""
-    return f"{type(error).__name__}: {message_of(error)}{place}"
+    return f"{named_message_of(error)}{place}"
 
 
 def _executed(path: Path, module: ModuleType) -> list[str]:

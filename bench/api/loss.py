@@ -62,6 +62,7 @@ class Loss(HasCapabilities):
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         """The term (nats per target token), and the next carry."""
+        raise NotImplementedError
 
     @abstractmethod
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
@@ -73,6 +74,7 @@ class Loss(HasCapabilities):
             inputs: One row without padding, or the `copies` of one example; all targets count.
             carry: What was carried.
         """
+        raise NotImplementedError
 
 
 class JointLoss(HasCapabilities):
@@ -84,10 +86,12 @@ class JointLoss(HasCapabilities):
     @abstractmethod
     def forward(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
         """The term (nats per target token, of the mean of both directions' targets)."""
+        raise NotImplementedError
 
     @abstractmethod
     def oracle(self, there: LossInputs, back: LossInputs) -> Float[Tensor, ""]:
         """The part of one pair without padding, by plain loops (nats, not divided by targets)."""
+        raise NotImplementedError
 
 
 LOSSES = Axis[type[Loss]]("loss")

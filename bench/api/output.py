@@ -61,6 +61,7 @@ class Output(HasCapabilities):
     @abstractmethod
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Log probability of every word of the extended vocabulary."""
+        raise NotImplementedError
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B ..."]:
         """Negative log likelihood of each target (nats), zero where the batch does not score.
@@ -114,6 +115,7 @@ class Output(HasCapabilities):
             emit: The decoder's output layer.
             batch: One row; its extra ids are those of the batch that it was taken from.
         """
+        raise NotImplementedError
 
     def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "..."]:
         """`nll` of one example without padding, word by word, or of the whole sequence.

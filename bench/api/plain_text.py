@@ -34,6 +34,16 @@ def one_line(text: str) -> str:
     return storable(" ".join(shortened(text).split()))
 
 
+def named_message_of(error: BaseException, when: str = "") -> str:
+    """Class and message of an error; the class alone where it says nothing.
+
+    >>> named_message_of(ValueError("odd")), named_message_of(ValueError(), " while timing")
+    ('ValueError: odd', 'ValueError while timing')
+    """
+    name, said = type(error).__name__, message_of(error)
+    return f"{name}{when}" if said == name else f"{name}{when}: {said}"
+
+
 def message_of(error: BaseException) -> str:
     r"""What an error says in one short line; its class where it says nothing, or cannot.
 

@@ -46,6 +46,7 @@ class Probe(HasCapabilities):
         Raises:
             Refused: This network or this task cannot be looked at in this way.
         """
+        raise NotImplementedError
 
 
 PROBES = Axis[type[Probe]]("probe")

@@ -226,11 +226,15 @@ def _resolve_mechanism(
 ) -> VariantSpec:
     target = registry.find(MECHANISMS, found.name).target
     takes, usual = target.takes_positions, {**USUAL, "loss": parse_names(target.usual_loss)}
+    has = ("head", *(("position",) if takes else ()), "output", "loss")
     for axis in given:
-        if axis in CHAIN_AXES and not (takes and axis == "position"):
-            raise InvalidConfig(f"{found.name} replaces the whole chain and has no axis {axis!r}.")
+        if axis in CHAIN_AXES and axis not in has:
+            raise InvalidConfig(
+                f"{found.name} replaces the whole chain and has no axis {axis!r}; it has "
+                f"{', '.join(has[:-1])} and {has[-1]}."
+            )
     axes = {}
-    for axis in ("head", *(("position",) if takes else ()), "output", "loss"):
+    for axis in has:
         asked = given.get(axis, usual[axis])
         chosen = _axis(axis, options_of(asked, axis))
         axes[axis] = tuple(_written(axis, s) for s in chosen)

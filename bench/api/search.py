@@ -74,6 +74,7 @@ class Search(HasCapabilities):
     @abstractmethod
     def decode(self, walk: Walk, batch: Batch, max_length: int) -> Generated:
         """Say something for every row of the batch; `walk` stands before the first word."""
+        raise NotImplementedError
 
 
 SEARCHES = Axis[type[Search]]("search")

@@ -104,7 +104,7 @@ implementation = click.option(
     default="auto",
     show_default=True,
     help="Code of the mechanism: auto (the best there is), eager (plain torch), sdpa (PyTorch's "
-    "fused attention), or compiled (eager behind torch.compile, timed only).",
+    "fused attention, timed only), or compiled (eager behind torch.compile, timed only).",
 )
 probes = click.option(
     "--probes", default="", help="Probes to run on every trained model, or 'all'. Default: none."
@@ -149,6 +149,16 @@ def run_options(
         from bench.cli.run_options import RunOptions
 
         return command(filled(RunOptions, typed), *args, **typed)
+
+    return fill
+
+
+def without_training(command: Callable[P, T]) -> Callable[P, T]:
+    """For a command that trains nothing: it takes code that is timed alone, too."""
+
+    @wraps(command)
+    def fill(*args: P.args, **typed: P.kwargs) -> T:
+        return command(*args, **{**typed, "quality": False})  # type: ignore[arg-type]
 
     return fill
 

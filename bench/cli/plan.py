@@ -122,7 +122,10 @@ def _left_out(made: "Plan") -> list[str]:
     lines = []
     for reason, those in reasons.items():
         shown = those if len(those) <= MOST_LEFT_OUT else those[:1]
-        lines += [f"left out: {left.label}: {reason}; {left.command}" for left in shown]
+        lines += [
+            "; ".join(filter(None, (f"left out: {left.label}: {reason}", left.command)))
+            for left in shown
+        ]
         if rest := len(those) - len(shown):
             lines.append(f"left out: {rest} more for this reason; --json lists them all")
     return lines

@@ -109,9 +109,8 @@ def _refuse_nothing(made: "Plan") -> None:
     told = [one for one in made.left_out if one.label in named]
     if made.left_out and not made.cells:
         first = (told or made.left_out)[0]
-        raise InvalidConfig(
-            f"nothing is left to run: {first.label}: {first.reason}. This runs it: {first.command}"
-        )
+        runs_it = f" This runs it: {first.command}" if first.command else ""
+        raise InvalidConfig(f"nothing is left to run: {first.label}: {first.reason}.{runs_it}")
     for one in told:
         click.echo(f"left out: {one.label}: {one.reason}", err=True)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bench.api.plain_text import shortened
 from bench.cli.run_options import RunOptions
 from bench.running.kept_results import LOG
 from bench.running.session import Session
@@ -21,6 +22,8 @@ Shown = Callable[["RunFolder"], Sequence[str]]
 
 MOST_REASONS = 20
 """Why cells have no value: so many sentences at the end of a run, and all of them in the report."""
+MOST_OF_A_REASON = 200
+"""Characters of the reason why a certificate is red."""
 
 
 def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
@@ -42,22 +45,21 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
         warnings = [f"warning: {warning}" for warning in _warnings(folder)]
         for part in (*shown(folder), *warnings):
             click.echo(f"{part}\n")
-        for line in _tally_lines(session.tally):
+        for line in _tally_lines(session.tally, options.impl):
             click.echo(line)
         click.echo(f"report: {written.html} (Markdown twin {written.markdown})")
-    endings = _endings(session.tally, folder, options.fail_on)
+    endings = _endings(session.tally, folder, options)
     if not options.as_json:
         for ending in endings:
             click.echo(ending, err=True)
     return 1 if endings else 0
 
 
-def _endings(tally: Tally, folder: "RunFolder", asked: Sequence[str]) -> list[str]:
+def _endings(tally: Tally, folder: "RunFolder", options: RunOptions) -> list[str]:
     """Why the command ends with exit code 1, a sentence each; empty for exit code 0."""
-    from reports.catalog import red_reasons
     from reports.numbers import counted
 
-    found = []
+    asked, found = options.fail_on, []
     if "failed" in asked and tally.failed:
         log = folder.path / LOG  # only what nobody expected has a traceback
         traced = f"{log} has the tracebacks, and " if log.exists() else ""
@@ -68,10 +70,7 @@ def _endings(tally: Tally, folder: "RunFolder", asked: Sequence[str]) -> list[st
     if tally.refused and ("refused" in asked or not tally.with_value):
         found.append(f"{counted(tally.refused, 'cell')} refused; the reasons are above.")
     if "red" in asked:
-        red = sorted(
-            {name for name in folder.certificates if red_reasons(folder.certificates, name)}
-        )
-        found += [f"the certificate of {name} is red; it is not ranked." for name in red]
+        found += _red_endings(folder, options)
     if "worse" in asked:
         for comparison in folder.comparisons:
             worse = [one for one in comparison.ranking if one.worse_than_baseline]
@@ -81,6 +80,33 @@ def _endings(tally: Tally, folder: "RunFolder", asked: Sequence[str]) -> list[st
                 for one in worse
             ]
     return found
+
+
+def _red_endings(folder: "RunFolder", options: RunOptions) -> list[str]:
+    """A sentence for each red certificate: the first check that failed, and who shows them all."""
+    from bench.api.command import verify_command
+    from reports.catalog import red_reasons
+
+    found = []
+    for name in sorted(folder.certificates):
+        reasons = red_reasons(folder.certificates, name)
+        if not reasons:
+            continue
+        command = verify_command(name, *_checked_with(options), plugins=folder.catalog.plugins)
+        first = shortened(reasons[0], MOST_OF_A_REASON).rstrip(".")
+        found.append(
+            f"the certificate of {name} is red; it is not ranked. Reason 1 of {len(reasons)}: "
+            f"{first}. This shows all: {command}"
+        )
+    return found
+
+
+def _checked_with(options: RunOptions) -> list[str]:
+    """Options of `bench verify` without which it would certify other code than the run."""
+    shapes = [("shape", shape) for shape in options.shape]
+    once = [(name, getattr(options, name)) for name in ("impl", "device", "dtype")]
+    told = [(name, value) for name, value in once if value != getattr(RunOptions, name)]
+    return [word for name, value in (*told, *shapes) for word in (f"--{name}", value)]
 
 
 def comparison_text(folder: "RunFolder") -> str:
@@ -130,11 +156,24 @@ def _as_json(
     )
 
 
-def _tally_lines(tally: Tally) -> list[str]:
-    """What has no value and why, and how many cells ended how."""
+def _tally_lines(tally: Tally, impl: str) -> list[str]:
+    """What has no value and why, and how many cells ended how.
+
+    Args:
+        tally: What became of the cells.
+        impl: The code that was asked for.
+    """
     counts = ", ".join(f"{count} {status}" for status, count in sorted(tally.counts.items()))
     ended = f"cells: {counts or 'none new'}{_finished_before(tally)}"
-    return [*_why_without(tally), ended]
+    return [*_why_without(tally), *_without_code(tally, impl), ended]
+
+
+def _without_code(tally: Tally, impl: str) -> list[str]:
+    """What to do about cells that have no such code as was asked for."""
+    refused = [why for status, why in tally.reasons if status == "refused"]
+    if impl == "auto" or not any(f"impl={impl}" in why for why in refused):
+        return []
+    return ["leave --impl out: every variant has code of its own."]
 
 
 def _why_without(tally: Tally) -> list[str]:

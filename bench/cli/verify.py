@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 )
 @options.json_output
 @light_start
+@options.without_training
 @options.run_options
 def command(asked: "RunOptions", names: tuple[str, ...], checks: tuple[str, ...]) -> None:
     """Run the conformance suite on variants, or on 'all'.
@@ -54,7 +55,7 @@ def command(asked: "RunOptions", names: tuple[str, ...], checks: tuple[str, ...]
 
 
 def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
-    """Certify variants in worker processes; 0 if all are green."""
+    """Certify variants in worker processes; 0 if all that have such code are green, and one is."""
     from bench.cli.registered import load_registry
     from bench.running.devices import refuse_missing_device
 
@@ -74,11 +75,14 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
         )
     certificates = _certified(options, _jobs(options, checks, on))
     if options.as_json:
-        found = {c.variant: {**c.to_json(), "green": c.green()} for c in certificates}
+        found = {
+            c.variant: {**c.to_json(), "green": c.green(), "refused": c.refused}
+            for c in certificates
+        }
         click.echo(json.dumps(found, indent=1))
     else:
         click.echo(as_text(certificates))
-    return 0 if all(certificate.green() for certificate in certificates) else 1
+    return 0 if {one.verdict for one in certificates} - {"refused"} == {"green"} else 1
 
 
 def refuse_unknown_checks(names: tuple[str, ...]) -> None:
@@ -132,8 +136,7 @@ def _certified(options: "RunOptions", todo: "list[Job]") -> "list[Certificate]":
                 result.certificate if known is None else with_checks(known, result.certificate)
             )
             if display:
-                green = Certificate.from_json(job.variant, result.certificate).green()
-                display.finish(job, "green" if green else "red")
+                display.finish(job, Certificate.from_json(job.variant, result.certificate).verdict)
     finally:
         if display:
             display.close()

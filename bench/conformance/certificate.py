@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from results.certificate import CertificateEntry
+from results.certificate import BUILT, CertificateEntry, refused_code, verdict
 
 
 class CheckFailed(Exception):
@@ -36,6 +36,27 @@ class Certificate:
         """
         wanted = self.expected if expected is None else tuple(expected)
         return bool(self.passed) and not self.failed and set(wanted) <= set(self.passed)
+
+    @classmethod
+    def of_refused_code(cls, variant: str, checks: Iterable[str], reason: str) -> "Certificate":
+        """The certificate of a variant that has no such code as was asked for.
+
+        Args:
+            variant: Selector, as it is printed.
+            checks: Those that were asked for, none of which has a meaning.
+            reason: Why not, in one sentence.
+        """
+        return cls(variant, skipped=dict.fromkeys((BUILT, *checks), reason))
+
+    @property
+    def refused(self) -> str:
+        """Why the variant has no such code as was asked for; empty where it has."""
+        return refused_code(self.to_json())
+
+    @property
+    def verdict(self) -> str:
+        """`green`, `red`, or why it is neither: `refused` or `skipped`."""
+        return verdict(self.to_json())
 
     def missing(self) -> dict[str, str]:
         """Expected checks that were skipped, with the reason given."""

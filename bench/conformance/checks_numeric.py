@@ -1,6 +1,9 @@
 """Lower precision stays near double precision, and compiled code computes the same."""
 
 import copy
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -58,19 +61,35 @@ def compile_law(subject: Placed) -> None:
         causal = subject.regime == "causal"
         compiled = torch.compile(subject.variant.attend, fullgraph=True, backend="eager")
         training = mode.read == "train"
-        found = compiled(
-            question.query,
-            path.memory,
-            path.state,
-            new=question.source if causal else None,
-            read=mode.read,
-            noise=Noise(1) if mode.read in DRAWN else None,
-            progress=TRAINED if training else 1.0,
-            want_weights=mode.weights,
-            extras=question.extras(),
-        )
+        with _without_logs():
+            found = compiled(
+                question.query,
+                path.memory,
+                path.state,
+                new=question.source if causal else None,
+                read=mode.read,
+                noise=Noise(1) if mode.read in DRAWN else None,
+                progress=TRAINED if training else 1.0,
+                want_weights=mode.weights,
+                extras=question.extras(),
+            )
         wanted = answer(subject, question, mode)
         same = torch.equal(found.output, wanted.output)
         expect(
             same, f"{mode}: the compiled answer differs by {gap(found.output, wanted.output):.2g}"
         )
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Keep the tracer from logging the traceback of an error that it raises, too.
+
+    The certificate says it in a sentence. Loggers of torch have levels of their own, so nothing
+    less than all of logging reaches them.
+    """
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

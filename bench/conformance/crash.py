@@ -2,20 +2,21 @@
 
 import traceback
 from pathlib import Path
-from types import FrameType
 
-PROJECT = Path(__file__).parents[2]
+from bench.api.missing_method import PROJECT, missing_method, shown_path
+
 HARNESS = PROJECT / "bench"
 STANDARD_LIBRARY = Path(traceback.__file__).parent
 
 
 def crash_sentence(error: Exception) -> str:
     """The error in one sentence, with its place; a missing method is called one."""
-    missing = _missing_method(error)
+    missing = missing_method(error)
     if missing:
         return missing
     first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}{place_of(error)}"
+    said = f": {first}" if first else ""
+    return f"{type(error).__name__}{said}{place_of(error)}"
 
 
 def place_of(error: BaseException) -> str:
@@ -24,7 +25,7 @@ def place_of(error: BaseException) -> str:
     theirs = [frame for frame in frames if _of_an_author(frame.filename)]
     if not theirs:
         return ""
-    return f" ({_shown(theirs[-1].filename)}:{theirs[-1].lineno})"
+    return f" ({shown_path(theirs[-1].filename)}:{theirs[-1].lineno})"
 
 
 def _of_an_author(file: str) -> bool:
@@ -34,27 +35,3 @@ def _of_an_author(file: str) -> bool:
     if path.is_relative_to(PROJECT):
         return not path.is_relative_to(HARNESS)
     return not path.is_relative_to(STANDARD_LIBRARY)
-
-
-def _missing_method(error: Exception) -> str:
-    """`X has no oracle(); write it`, where a method of a contract was not overridden."""
-    # one with words was raised on purpose, by a method that is there
-    if not isinstance(error, NotImplementedError) or str(error):
-        return ""
-    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    owner = _owner(frame)
-    if owner is None:
-        return ""
-    file = _shown(frame.f_code.co_filename)
-    return f"{owner} has no {frame.f_code.co_name}(); write it (see {file})"
-
-
-def _owner(frame: FrameType) -> str | None:
-    """Name of the class whose method this frame is."""
-    owner = frame.f_locals.get("self")
-    return None if owner is None else type(owner).__name__
-
-
-def _shown(file: str) -> str:
-    path = Path(file)
-    return str(path.relative_to(PROJECT)) if path.is_relative_to(PROJECT) else path.name

@@ -7,7 +7,7 @@ options is asked there with its own, too.
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -170,9 +170,43 @@ def build_subject(
     """
     used = smallest(spec) if placement.smallest else spec
     first: BenchError | None = None
+    for place in _slot_places(used, placement, width):
+        try:
+            slot = _built(used, place, impl, fresh)
+        except BenchError as error:
+            first = first or error
+            continue
+        chosen = used.axes["head"][0]
+        note = place.head if chosen.name == "auto" else str(chosen)
+        note += " heads, smallest options" if placement.smallest else " heads"
+        note += " above another layer" if placement.below else ""
+        told = any("relations" in part.needs for _, part in used.parts)
+        where = (placement.regime, slot, gives(used), place.source_width, note, placement)
+        return Placed(*where, told_relations=told)
+    raise Refused(str(first))
+
+
+def code_refusal(spec: VariantSpec, placement: Placement, impl: Impl) -> str | None:
+    """Why code is refused in a place where the variant stands by its usual code, or None."""
+    used = smallest(spec) if placement.smallest else spec
+    for place in _slot_places(used, placement, None):
+        try:
+            _built(used, place, "auto", None)
+        except BenchError:
+            continue
+        try:
+            _built(used, place, impl, None)
+        except BenchError as error:
+            return str(error)
+        return None
+    return None
+
+
+def _slot_places(spec: VariantSpec, placement: Placement, width: int | None) -> Iterator[SlotPlace]:
+    """Places to try, those that offer the most first."""
     for given in _offers():
-        for query_width, source_width, head in _widths(used, placement, width):
-            place = SlotPlace(
+        for query_width, source_width, head in _widths(spec, placement, width):
+            yield SlotPlace(
                 regime=placement.regime,
                 query_width=query_width,
                 source_width=source_width,
@@ -184,19 +218,6 @@ def build_subject(
                 below=placement.below,
                 given=given,
             )
-            try:
-                slot = _built(used, place, impl, fresh)
-            except BenchError as error:
-                first = first or error
-                continue
-            chosen = used.axes["head"][0]
-            note = head if chosen.name == "auto" else str(chosen)
-            note += " heads, smallest options" if placement.smallest else " heads"
-            note += " above another layer" if placement.below else ""
-            told = any("relations" in part.needs for _, part in used.parts)
-            where = (placement.regime, slot, gives(used), source_width, note, placement)
-            return Placed(*where, told_relations=told)
-    raise Refused(str(first))
 
 
 def shake(module: nn.Module, seed: int, *, bold: bool = False) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from bench.api import registry
 from bench.api.axes import CHAIN_AXES
 from bench.api.call import REGIMES, Regime
-from bench.api.capabilities import Capability
+from bench.api.capabilities import Capability, part_of
 from bench.api.checks import MEANING
 from bench.api.history import History
 from bench.api.impl import Impl
@@ -46,6 +46,8 @@ def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
         found |= dict.fromkeys(("padding_invariance", "dead_rows"), reason)
     given = gives(spec)
     found |= _without_weights(given, impl)
+    if impl == "sdpa":
+        found |= _readers_of_weights(spec)
     if "stream" not in given:
         found["stream"] = "has no streaming form"
     ordered = _order_matters(spec, given, refused)
@@ -63,6 +65,16 @@ def _without_weights(given: frozenset[Capability], impl: Impl) -> dict[str, str]
     if "signed" in given:
         return {"start_entropy": "weights of either sign have no entropy"}
     return {}
+
+
+def _readers_of_weights(spec: VariantSpec) -> dict[str, str]:
+    """Checks of an output or a loss that reads weights, where the code gives none."""
+    return {
+        axis: f"impl=sdpa cannot return the weights that {selector.name} reads"
+        for axis in ("output", "loss")
+        for selector in spec.axes.get(axis, ())
+        if "weights" in part_of(registry.find(axis, selector.name).target).needs
+    }
 
 
 def _without_loss(spec: VariantSpec) -> dict[str, str]:

@@ -25,7 +25,7 @@ from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
 from bench.conformance.crash import crash_sentence, place_of
-from bench.conformance.place import Placed, build_subject, placements
+from bench.conformance.place import Placed, build_subject, code_refusal, placements
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
 IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
@@ -78,6 +78,8 @@ def certify(
     spec = resolve(selector)
     asked = _asked(checks)
     subjects, refused, crashed = _subjects(spec, regimes or REGIMES, impl)
+    if not (subjects or crashed) and (lacking := _lacking(spec, regimes or REGIMES, impl)):
+        return Certificate.of_refused_code(spec.canonical.show(), asked, lacking)
     without = not_applicable(spec, impl)
     passed: list[str] = []
     skipped: dict[str, str] = {}
@@ -132,6 +134,14 @@ def _subjects(
             refused[placement.regime] = crash_sentence(error)
             crashed.append(f"{placement.regime}: {crash_sentence(error)}")
     return found, refused, crashed
+
+
+def _lacking(spec: VariantSpec, regimes: Sequence[Regime], impl: Impl) -> str:
+    """Why code is refused wherever the variant stands by its usual code; nothing without such."""
+    if impl == "auto":
+        return ""
+    reasons = [code_refusal(spec, placement, impl) for placement in placements(spec, regimes)]
+    return " ".join(dict.fromkeys(reason for reason in reasons if reason))
 
 
 def _run(

@@ -20,7 +20,7 @@ def as_text(certificates: Sequence[Certificate]) -> str:
     rows = [
         [
             found.variant,
-            "green" if found.green() else "red",
+            found.verdict,
             len(found.passed),
             len(found.skipped),
             len(found.failed),
@@ -30,6 +30,7 @@ def as_text(certificates: Sequence[Certificate]) -> str:
     ]
     heads = ["variant", "certificate", "passed", "skipped", "failed", "expected"]
     parts = [*_checked(certificates), tabulate(rows, heads, tablefmt="simple")]
+    parts += _refusals(certificates)
     parts += [line for found in certificates for line in _failures(found)]
     parts += [
         f"{found.variant}: {check} passed, and says: {what}"
@@ -45,6 +46,16 @@ def _checked(certificates: Sequence[Certificate]) -> list[str]:
     ran = {check for found in certificates for check in (*found.passed, *found.failed)}
     lines = [f"{check}: {meaning}" for check, meaning in MEANING.items() if check in ran]
     return ["What each check holds:", *lines, ""] if lines else []
+
+
+def _refusals(certificates: Sequence[Certificate]) -> list[str]:
+    """A line for each reason why variants have no such code as was asked for, and what to do."""
+    names: dict[str, list[str]] = {}
+    for found in certificates:
+        if found.refused:
+            names.setdefault(found.refused, []).append(found.variant)
+    lines = [f"refused: {why} ({', '.join(variants)})" for why, variants in names.items()]
+    return [*lines, "leave --impl out: every variant has code of its own."] if lines else []
 
 
 def _failures(found: Certificate) -> list[str]:
@@ -77,7 +88,7 @@ def _fails(checks: Sequence[str]) -> str:
 def _skips(certificates: Sequence[Certificate]) -> list[str]:
     """Skips grouped by check and reason, so that thirty equal sentences are one."""
     names: dict[tuple[str, str], list[str]] = {}
-    for found in certificates:
+    for found in (one for one in certificates if not one.refused):
         for check, why in found.skipped.items():
             if check not in found.expected:
                 names.setdefault((check, why), []).append(found.variant)

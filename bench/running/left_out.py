@@ -24,6 +24,7 @@ class LeftOut:
     label: str
     reason: str
     command: str
+    """Empty where no command can."""
 
 
 def without_data(request: Request, task: str, reason: str) -> LeftOut:
@@ -52,11 +53,13 @@ def without_comparers(request: Request, variant: str, task: str) -> LeftOut:
 
 
 def without_timing(request: Request, variant: str) -> LeftOut:
-    """A variant without attention of its own, or whose layers read each other."""
+    """A variant without attention of its own, or whose layers read each other; nothing times it."""
+    untrained = "" if request.quality else "; leave out --no-quality to train it"
     return LeftOut(
         f"speed of {variant}",
-        "it has no attention that could be timed by itself, without the network around it",
-        _command(request, "--variants", variant, *_sized(request)),
+        "it has no attention that could be timed by itself, without the network around it"
+        f"{untrained}",
+        "",
     )
 
 

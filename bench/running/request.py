@@ -24,6 +24,13 @@ TRAINED_COMPILED = (
     "--impl compiled is timed, not trained, for every new length would be compiled again; give "
     "another --impl, or only time, with `bench run --no-quality`."
 )
+TRAINED_SDPA = (
+    "--impl sdpa is timed, not trained, for what is trained is scored with its weights, which "
+    "fused code does not give; leave --impl out, which uses fused code where nobody wants weights, "
+    "or only time, with `bench run --no-quality`."
+)
+TIMED_ALONE = {"compiled": TRAINED_COMPILED, "sdpa": TRAINED_SDPA}
+"""Implementations that no training can use, and why."""
 EVERY = "all"
 """In a list of variants: everything that has a default task."""
 
@@ -105,8 +112,8 @@ class Request:
         ):
             if value not in known:
                 raise UnknownName.among(kind, value, known)
-        if self.impl == "compiled" and self.quality:
-            raise InvalidConfig(TRAINED_COMPILED)
+        if self.quality and self.impl in TIMED_ALONE:
+            raise InvalidConfig(TIMED_ALONE[self.impl])
         self._check_numbers()
 
     def _check_numbers(self) -> None:

@@ -14,8 +14,9 @@ from bench.api import registry
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
 from bench.api.impl import impl_of
 from bench.api.loading import loaded_plugins
+from bench.api.missing_method import missing_method, shown_path
 from bench.api.opened_files import watch_opened
-from bench.api.plain_text import message_of, shortened, storable
+from bench.api.plain_text import message_of, named_message_of, shortened, storable
 from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
@@ -25,7 +26,7 @@ from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
 from bench.running.job import Job, JobResult, Outcome
 from bench.running.read_files import DataFiles
-from bench.running.source_code import PROJECT, plugins_digest
+from bench.running.source_code import plugins_digest
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, memory_asked, ran_out_of_memory
@@ -186,8 +187,8 @@ def reason_of(error: BaseException) -> Reason:
     if isinstance(error, BenchError):
         return Reason("failed", text)
     full = isinstance(error, OSError) and error.errno in ENVIRONMENTAL
-    where = _place(error)
-    return Reason("failed", f"{type(error).__name__}: {text}{where}", environmental=full)
+    told = missing_method(error) or f"{named_message_of(error)}{_place(error)}"
+    return Reason("failed", told, environmental=full)
 
 
 def _place(error: BaseException) -> str:
@@ -196,9 +197,7 @@ def _place(error: BaseException) -> str:
     ours = [frame for frame in frames if "site-packages" not in Path(frame.filename).parts]
     if not ours:
         return ""
-    path = Path(ours[-1].filename)
-    shown = path.relative_to(PROJECT) if path.is_relative_to(PROJECT) else path.name
-    return f" ({shown}:{ours[-1].lineno})"
+    return f" ({shown_path(ours[-1].filename)}:{ours[-1].lineno})"
 
 
 def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:

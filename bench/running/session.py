@@ -25,7 +25,12 @@ from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_label
-from results.certificate import CertificateEntry, certificate_entries, with_checks
+from results.certificate import (
+    CertificateEntry,
+    certificate_entries,
+    refused_code,
+    with_checks,
+)
 from results.environment import collect
 from results.json_values import Json, as_object
 from results.row import Status
@@ -75,6 +80,9 @@ class Session:
         nowhere = {variant for variant, spec in asked.items() if stands_nowhere(spec)}
         names = {variant: spec.name for variant, spec in asked.items() if variant not in nowhere}
         known = self._certificates(names, impl, None)
+        # nor has what lacks this code; what was proved of its other code stays
+        known = {variant: entry for variant, entry in known.items() if not refused_code(entry)}
+        names = {variant: names[variant] for variant in known}
         if on is not None:
             for variant, more in self._certificates(names, impl, on).items():
                 known[variant] = with_checks(known[variant], more)

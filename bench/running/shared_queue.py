@@ -13,6 +13,7 @@ from bench.running.kept_results import KeptResults
 from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor
 from bench.running.progress import Display
+from results.certificate import verdict
 
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
@@ -128,8 +129,7 @@ def _part(job: Job, cells: Sequence[Cell]) -> Job:
 
 def _said(result: JobResult) -> str:
     if result.certificate is not None:
-        good = result.certificate["passed"] and not result.certificate["failed"]
-        return "green" if good else "red"
+        return verdict(result.certificate)
     statuses = [outcome.status for outcome in result.outcomes]
     others = [status for status in statuses if status != "ok"]
     if not others:

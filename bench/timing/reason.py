@@ -7,7 +7,8 @@ from typing import NamedTuple, TypeVar
 import torch
 
 from bench.api.errors import Refused
-from bench.api.plain_text import message_of
+from bench.api.missing_method import missing_method
+from bench.api.plain_text import message_of, named_message_of
 from bench.timing.memory import release_memory
 from results.row import Status
 
@@ -36,7 +37,8 @@ def reason_for(error: Exception) -> Reason:
         return Reason("refused", text)
     if ran_out_of_memory(error):
         return Reason("out_of_memory", f"timing ran out of memory: {memory_asked(text)}")
-    return Reason("failed", f"{type(error).__name__} while timing: {text}")
+    missing = missing_method(error)
+    return Reason("failed", missing or named_message_of(error, " while timing"))
 
 
 def attempt(call: Callable[[], T]) -> T | Reason:

@@ -14,6 +14,7 @@ from bench.api.build import build_variant
 from bench.api.call import Attended, QueryShape, Read
 from bench.api.errors import Refused
 from bench.api.impl import Impl
+from bench.api.missing_method import missing_method
 from bench.api.noise import Noise
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec
@@ -276,5 +277,7 @@ def _made(workload: Workload, variant: Variant, inputs: Inputs) -> Work:
         work = MAKERS[workload](variant, inputs)
         work()
     except NotImplementedError as error:
+        if missing_method(error):
+            raise
         raise Refused(str(error)) from error
     return work

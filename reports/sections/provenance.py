@@ -143,7 +143,7 @@ def _left_out(folder: RunFolder) -> Block:
         (
             *_place(folder, _cell(str(entry.get("label", ""))))[1:],
             TableCell(text=clean(entry.get("reason") or "no reason was stored.")),
-            TableCell(text=folder.shown(clean(entry.get("command") or "")), code=True),
+            _command(folder, clean(entry.get("command") or "")),
         )
         for entry in entries
     ]
@@ -157,6 +157,13 @@ def _left_out(folder: RunFolder) -> Block:
         rows=tuple(lines),
         folded=len(lines) > 20,
     )
+
+
+def _command(folder: RunFolder, command: str) -> TableCell:
+    """A command that runs what was left out; a dash where none can."""
+    if not command:
+        return TableCell(text=NO_VALUE)
+    return TableCell(text=folder.shown(command), code=True)
 
 
 def environment_section(folder: RunFolder) -> Section:

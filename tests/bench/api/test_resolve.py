@@ -123,7 +123,8 @@ def test_a_nested_selector_sets_options_two_levels_down():
         ("scaled_dot[head=auto[heads=4]]", "head=auto takes no options"),
         ("none_position[heads=4]", "no option of none_position named 'heads'"),
         ("shaw_rpr[position=none,reach=4]", "no option of shaw_rpr named 'reach'"),
-        ("linear_attention[score=dot]", "replaces the whole chain and has no axis 'score'"),
+        ("linear_attention[score=dot]", "replaces the whole chain and has no axis 'score'; it has"),
+        ("linformer[mask=full]", "'mask'; it has head, position, output and loss."),
         ("reinforce+dot", "expected the end"),
     ],
 )

@@ -1,6 +1,8 @@
 """Runs: tables, spec files, labels of cells, exit codes, and going on."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,33 @@ from bench.cli import execution
 from bench.running.presets import PRESETS
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
+
+WRONG = '''"""A score whose energies are doubled, which its loops do not say."""
+
+from bench.api.config import NoOptions
+from bench.api.registry import register
+from variants.scores.scaled_dot import ScaledDotScore
+
+
+@register("score", "double")
+class Double(ScaledDotScore):
+    """Not what its loops compute."""
+
+    def energy(self, call, features):
+        """Twice the energy."""
+        return 2 * super().energy(call, features)
+
+    def dot_form(self, call):
+        """No fused form."""
+        return None
+'''
+
+
+@pytest.fixture
+def wrong_plugin(tmp_path, fresh_registry):
+    path = tmp_path / "a wrong one.py"
+    path.write_text(WRONG)
+    return path
 
 
 def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
@@ -327,3 +356,45 @@ def test_an_interrupted_reproduction_says_nothing_of_a_result(
     code, out, said = call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
     assert code == 130
     assert "not reproduced" not in out + said
+
+
+TIMED = ["--preset", "smoke", "--no-quality", "--shape", "L=8", "--inline"]
+
+
+def test_code_that_a_variant_lacks_is_refused_by_its_cells_and_not_red(call, tmp_path):
+    folder = tmp_path / "run"
+    code, out, err = call(
+        "run", "--variants", "additive", "--impl", "sdpa", *TIMED, "--out", folder
+    )
+    assert code == 0
+    assert out.count("impl=sdpa needs a dot-product score") == 1
+    assert "leave --impl out: every variant has code of its own." in out
+    assert "certificate of" not in err
+    statuses = {(r.cell["variant"], r.cell["impl"]): r.status for r in Store(folder).records()}
+    assert statuses == {("scaled_dot", "sdpa"): "ok", ("additive", "sdpa"): "refused"}
+    assert [*json.loads((folder / "certificates.json").read_text())] == ["scaled_dot"]
+
+
+def test_a_red_certificate_ends_with_its_first_reason_and_the_command_that_shows_all(
+    call, tmp_path, wrong_plugin
+):
+    asked = ["run", "--variants", "double", "--plugin", wrong_plugin, *TIMED]
+    code, _, err = call(*asked, "--out", tmp_path / "run")
+    assert code == 1
+    (line,) = [line for line in err.splitlines() if "is red; it is not ranked. Reason 1 of" in line]
+    assert "the certificate of double is red; it is not ranked. Reason 1 of " in line
+    assert re.search(r" of \d+: \w+: .*\. This shows all: ", line)
+    words = shlex.split(line.partition("This shows all: ")[2])
+    assert words[:5] == ["python", "-m", "bench", "verify", "double"]
+    assert words[5:] == ["--shape", "L=8", "--plugin", str(wrong_plugin)]
+
+
+def test_what_cannot_be_timed_by_itself_gets_no_command_that_leaves_it_out_again(call, tmp_path):
+    asked = ["--preset", "smoke", "--variants", "cla"]
+    code, _, said = call("run", *asked, "--no-quality", "--out", tmp_path / "run")
+    assert code == 2
+    assert said.endswith("; leave out --no-quality to train it.\n")
+    assert "without the network around it\n" in call("plan", *asked)[1]
+    more = ["run", "--variants", "cla,dot", "--no-verify", *TIMED]
+    assert call(*more, "--out", tmp_path / "run")[0] == 0
+    assert "``" not in (tmp_path / "run" / "details.md").read_text(encoding="utf-8")

@@ -111,3 +111,23 @@ def test_a_certificate_in_another_format_and_at_a_shape_has_checks_of_its_own(ca
     (found,) = json.loads(out).values()
     assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found["passed"])
     assert {"oracle", "causality"} <= set(found["passed"])
+
+
+def test_code_that_a_variant_lacks_is_one_line_and_no_failure_beside_what_has_it(call):
+    asked = ["--impl", "sdpa", "--check", "shapes", "--jobs", 1]
+    code, out, _ = call("verify", "additive", "dot", *asked)
+    assert code == 0
+    assert "red" not in re.findall(r"^additive +(\w+)", out, re.MULTILINE)
+    assert out.count("impl=sdpa needs a dot-product score") == 1
+    assert "leave --impl out" in out
+    code, out, _ = call("verify", "additive", *asked, "--json")
+    assert code == 1, "nothing was proved"
+    (found,) = json.loads(out).values()
+    assert found["refused"].startswith("impl=sdpa needs")
+    assert (found["green"], found["failed"]) == (False, {})
+
+
+def test_code_that_is_timed_alone_can_be_certified(call):
+    code, _, err = call("verify", "dto", "--impl", "compiled")
+    assert code == 2
+    assert "did you mean 'dot'" in err

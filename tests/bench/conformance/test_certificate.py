@@ -5,6 +5,7 @@ import pytest
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.resolve import resolve
 from bench.conformance import CHECKS, Certificate, as_text, certify, expected_checks
+from results.certificate import is_red
 
 QUICK = ("shapes", "weight_law", "stream")
 
@@ -61,9 +62,46 @@ def test_code_that_is_chosen_by_hand_is_certified_too(impl):
     assert ("weight_law" in found.passed) == (impl == "eager")
 
 
-def test_code_that_a_variant_does_not_have_is_red_and_says_so():
-    found = certify("additive", impl="sdpa")
-    assert "impl=sdpa needs a dot-product score" in found.failed["runs_somewhere"]
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        ("additive", "impl=sdpa needs a dot-product score"),
+        ("linformer", "linformer has no impl=sdpa; use auto or eager."),  # not its widths
+    ],
+)
+def test_code_that_a_variant_does_not_have_is_a_refusal_and_neither_red_nor_green(variant, reason):
+    found = certify(variant, impl="sdpa")
+    assert found.verdict == "refused"
+    assert found.refused.startswith(reason)
+    assert (found.green(), found.passed, found.failed, found.expected) == (False, (), {}, ())
+    assert certify(variant, impl="sdpa", checks=["splits"]).refused == found.refused
+    assert not is_red(found.to_json())
+
+
+def test_a_refusal_is_a_line_for_each_reason_with_what_to_do():
+    lacking = [
+        Certificate.of_refused_code(name, CHECKS, "impl=sdpa needs a dot-product score.")
+        for name in ("additive", "concat")
+    ]
+    green = Certificate("good", ("shapes",), {}, {}, ("shapes",))
+    said = as_text([*lacking, green]).splitlines()
+    assert [line.split()[1] for line in said[-5:-2]] == ["refused", "refused", "green"]
+    assert said[-2:] == [
+        "refused: impl=sdpa needs a dot-product score. (additive, concat)",
+        "leave --impl out: every variant has code of its own.",
+    ]
+
+
+@pytest.mark.parametrize("selector", ["mha_roles", "scaled_dot[loss=coverage_loss]"])
+def test_who_reads_weights_is_not_checked_by_code_that_gives_none(selector):
+    checks = ["runs_somewhere", "output", "loss"]
+    found = certify(selector, impl="sdpa", checks=checks)
+    assert found.green(), as_text([found])
+    assert "impl=sdpa cannot return the weights that" in " ".join(found.skipped.values())
+
+
+def test_checks_without_a_meaning_prove_nothing_and_are_not_red():
+    assert certify("scaled_dot", checks=["stream"]).verdict == "skipped"
 
 
 def test_expectations_follow_from_facts():

@@ -1,5 +1,6 @@
 """What a certificate says of code that crashes, and where it says that numbers differ."""
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from bench.api.errors import InvalidConfig
 from bench.api.normalizer import Normalized, Normalizer
-from bench.conformance import as_text, certify
+from bench.conformance import as_text, certify, checks_numeric
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import expect_near, expect_same, first_in_parts, greatest_of
 from variants.normalizers.masked_softmax import masked_softmax
@@ -51,7 +52,7 @@ def test_a_missing_method_is_called_one(plant):
 
     plant("normalizer", HeadTemperature)
     found = certify("planted", regimes=["cross"], checks=["oracle"])
-    sentence = "HeadTemperature has no oracle(); write it (see bench/api/normalizer.py)"
+    sentence = "HeadTemperature has no method `oracle`; write it (see bench/api/normalizer.py)"
     assert found.failed["oracle"].endswith(sentence)
 
 
@@ -99,3 +100,18 @@ def test_what_is_no_number_is_named_and_is_not_called_a_difference():
     with pytest.raises(CheckFailed, match=r"^hard: two equal calls differ$"):
         expect_same(torch.zeros(3), torch.ones(3), "hard", "two equal calls differ")
     expect_same(torch.ones(3), torch.ones(3), "hard", "two equal calls differ")
+
+
+def test_the_compiler_logs_no_traceback_of_what_the_certificate_says(monkeypatch, caplog):
+    tracer = logging.getLogger("torch._subclasses.fake_tensor")
+
+    def breaks(*_, **__):
+        tracer.error("failed while attempting to run meta")
+        raise RuntimeError("expected another size")
+
+    monkeypatch.setattr(checks_numeric.torch, "compile", lambda attend, **_: breaks)
+    found = certify("dot", checks=["compile"])
+    assert "RuntimeError: expected another size" in found.failed["compile"]
+    assert not caplog.records
+    tracer.error("later")
+    assert [one.message for one in caplog.records] == ["later"]

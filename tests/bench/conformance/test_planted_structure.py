@@ -189,9 +189,26 @@ def test_a_variant_that_stands_nowhere(plant):
         unsupported = dict.fromkeys(("cross", "causal", "self", "pool"), "stands nowhere.")
 
     plant("score", Nowhere)
-    found = certify("planted")
-    assert "stands nowhere" in found.failed["runs_somewhere"]
-    assert not found.green()
+    for impl in ("auto", "eager"):
+        found = certify("planted", impl=impl)
+        assert "stands nowhere" in found.failed["runs_somewhere"]
+        assert found.verdict == "red"
+
+
+def test_code_that_breaks_is_red_and_no_refusal(plant):
+    registered = registry.find("mechanism", "linear_attention")
+
+    class Broken(registered.target):
+        def __init__(self, config, dims, impl="auto"):
+            if impl == "eager":
+                raise RuntimeError("not today")
+            super().__init__(config, dims, impl)
+
+    plant("mechanism", Broken, registered.config)
+    assert certify("planted", checks=["runs_somewhere"]).verdict == "green"
+    found = certify("planted", impl="eager")
+    assert "RuntimeError: not today" in found.failed["runs_somewhere"]
+    assert found.verdict == "red"
 
 
 def test_a_crash_is_a_failure_with_a_sentence(plant):

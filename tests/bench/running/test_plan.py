@@ -240,10 +240,17 @@ def test_a_variant_that_no_task_shows_is_timed_and_not_trained(monkeypatch):
 
 def test_commands_of_what_was_left_out_name_the_plug_ins_that_they_need():
     plugins = ("my file.py", "b.py")
-    made = plan(Request(variants="none_state", preset="smoke", plugin=plugins))
-    (left,) = made.left_out
-    asked = "--variants none_state --preset smoke"
+    made = plan(Request(variants="dot", preset="smoke", minutes=0.0001, plugin=plugins))
+    left = next(one for one in made.left_out if one.label == "speed of dot")
+    asked = "--variants dot --no-quality --preset smoke"
     assert left.command.endswith(f"{asked} --plugin 'my file.py' --plugin b.py")
+
+
+@pytest.mark.parametrize(("quality", "more"), [(True, ""), (False, "; leave out --no-quality")])
+def test_what_nothing_times_has_no_command_that_would_leave_it_out_again(quality, more):
+    (left,) = plan(Request(variants="none_state", preset="smoke", quality=quality)).left_out
+    assert left.command == ""
+    assert left.reason.partition("network around it")[2].startswith(more)
 
 
 def test_commands_of_what_was_left_out_ask_for_the_same():

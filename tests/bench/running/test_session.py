@@ -14,6 +14,7 @@ import pytest
 from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
 from bench.conformance import RunsOn
+from bench.conformance.certificate import Certificate
 from bench.running import machine_lock as locks
 from bench.running import runner
 from bench.running.code_of_cells import CodeOfCells
@@ -75,7 +76,8 @@ def test_a_look_at_a_model_is_named_by_probe_task_and_variant(start, made):
 
 
 def test_what_stands_nowhere_is_refused_by_its_cells_and_not_certified(start):
-    session = start(lambda job: JobResult(certificate={"passed": ["shapes"], "failed": {}}))
+    green = {"passed": ["shapes"], "skipped": {}, "told": {}, "failed": {}, "expected": []}
+    session = start(lambda job: JobResult(certificate=green))
     nowhere = resolve("additive[normalizer=hard_reinforce]").canonical.show()
     somewhere = [resolve(name).canonical.show() for name in ("additive", "none_state")]
     found = session.certify(map(resolve, [nowhere, *somewhere]), "auto")
@@ -378,6 +380,20 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
     assert [job.variant for job in again.executor.done] == ["general"]
     again.certify([resolve("dot")], "eager")
     assert again.executor.done[-1].impl == "eager"
+
+
+def test_code_that_is_refused_has_no_certificate_and_leaves_that_of_other_code(
+    start, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
+    lacks = Certificate.of_refused_code("dot", ["config"], "no such code.").to_json()
+    session = start(lambda job: JobResult(certificate=lacks if job.impl == "sdpa" else green))
+    assert session.certify([resolve("dot")], "auto") == {"dot": green}
+    there = RunsOn("cpu", "bfloat16")
+    assert session.certify(map(resolve, ["dot", "general"]), "sdpa", there) == {"dot": green}
+    assert [job.on for job in session.executor.done] == [None] * 3, "it is not asked twice"
+    assert "refused" in session.stream.getvalue()
 
 
 def test_a_certificate_on_a_device_adds_its_checks_and_outlives_one_of_the_processor(

@@ -58,6 +58,19 @@ def mute():
     raise Mute
 
 
+def fail_silently():
+    raise AssertionError
+
+
+@register("score", "misspelled", default_task=DefaultTask(task="after_marker"), title="misspelled")
+class Misspelled(Score):
+    def enrgy(self, call, features):
+        return call.query @ call.memory.source.key.mT
+
+    def oracle(self, one, features):
+        return one.keys @ one.query
+
+
 def patch():
     plain = F.softmax.__get__(F) if hasattr(F.softmax, "__self__") else F.softmax
     F.softmax = lambda *inputs, **named: plain(*inputs, **named)
@@ -73,6 +86,7 @@ add("handler", lambda: signal.signal(signal.SIGALRM, signal.SIG_IGN))
 add("surrogate", lambda: fail("half a pair: \\ud800"))
 add("long", lambda: fail("x" * 5_000_000))
 add("mute", mute)
+add("asserter", lambda: fail_silently())
 add("printer", lambda: (print("spoken"), os.write(1, b"written"), None)[-1])
 add("realtime", lambda: os.kill(os.getpid(), signal.SIGRTMIN + 6))
 add("exit", lambda: sys.exit(0))
@@ -133,13 +147,16 @@ def test_a_variant_that_changes_the_process_is_told_and_leaves_no_trace(wrong, m
 
 
 def test_what_no_file_can_hold_is_made_fit_for_one(wrong):
-    names = ["surrogate", "long", "mute", "exit"]
+    names = ["surrogate", "long", "mute", "exit", "asserter", "misspelled"]
     found = train(InlineExecutor, wrong, names)
     assert {one.status for one in found.values()} == {"failed"}
     assert found["surrogate"].detail.startswith("RuntimeError: half a pair: \ufffd (wrong.py:")
     assert " ... (5000000 characters) (wrong.py:" in found["long"].detail
     assert len(found["long"].detail) < 1100
-    assert found["mute"].detail.startswith("Mute: Mute (wrong.py:")
+    assert found["mute"].detail.startswith("Mute (wrong.py:")
+    assert found["asserter"].detail.startswith("AssertionError (wrong.py:")
+    missing = "Misspelled has no method `energy`, only `enrgy`; write it (see bench/api/score.py)"
+    assert found["misspelled"].detail == missing
     assert found["exit"].detail == "it asked to end the process with exit code 0."
 
 
@@ -154,7 +171,7 @@ def test_a_process_of_its_own_ends_in_a_row_and_prints_nothing(wrong, capfd):
     assert said["threads"] == ("failed", f"it changed {CHANGES['threads']}{LAST}")
     assert said["realtime"] == ("failed", "the process died of signal 40.")
     assert said["interrupt"][0] == "failed"
-    assert said["interrupt"][1].startswith("KeyboardInterrupt: KeyboardInterrupt (wrong.py:")
+    assert said["interrupt"][1].startswith("KeyboardInterrupt (wrong.py:")
     assert said["exit"] == ("failed", "the process ended with exit code 0 and no result.")
     assert out == ""
     assert "spoken" in err

@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from bench.api.cell import parse_label
-from bench.api.errors import InvalidConfig
 from bench.conformance import RunsOn, certify_on
-from bench.running.request import Request
 from bench.timing import workloads
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.shape import parse_rounds
@@ -132,9 +130,3 @@ def test_operations_are_counted_and_memory_has_its_reason(monkeypatch):
 def test_the_parts_of_compiled_code_are_plain_torch():
     found = [plain_code(impl) for impl in ("auto", "eager", "sdpa", "compiled")]
     assert found == ["auto", "eager", "sdpa", "eager"]
-
-
-def test_training_with_compiled_code_is_refused_with_a_sentence():
-    with pytest.raises(InvalidConfig, match=r"is timed, not trained.*--no-quality"):
-        Request(impl="compiled")
-    assert Request(impl="compiled", quality=False).impl == "compiled"

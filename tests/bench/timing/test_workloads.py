@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from bench.api.resolve import resolve
+from bench.api.score import Score
 from bench.api.source import Source
 from bench.timing.shape import WORKLOADS, AttendShape
 from bench.timing.timed_inputs import draw_inputs, with_inputs
@@ -141,3 +142,20 @@ def test_every_decode_step_is_the_same_and_copies_no_cache(variant):
     if variant == "mha":
         assert torch.equal(first.state.cache.source.key, whole)
         assert first.state.offset == 71
+
+
+def test_a_method_that_is_missing_is_a_failure_and_code_that_torch_lacks_a_refusal(monkeypatch):
+    spec, (variant, inputs) = resolve("additive"), prepared("cross", "additive")
+
+    def lost(energy):
+        monkeypatch.setattr(type(variant.score), "energy", energy)
+        return make_works(spec, variant, inputs, ("forward",)).lost["forward"]
+
+    missing = lost(Score.energy)
+    assert missing.status == "failed"
+    assert "Score has no method `energy`; write it (see bench/api/score.py)" in missing.detail
+
+    def without_kernel(self, call, features):
+        raise NotImplementedError("no kernel for this format")
+
+    assert lost(without_kernel) == ("refused", "no kernel for this format", False)
