@@ -7,10 +7,14 @@ import pytest
 import results
 from bench.api.cell import parse_label
 from bench.api.loading import load_package
+from bench.claims.cells import asked_claims
+from bench.claims.verdicts import outcomes_of, request_of
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.revisions import canonical_cell, revisions_of
 from reports.folder import read_folder
+from results.frame import rows_of
+from results.pack import Pack
 
 PACKS = sorted((Path(__file__).parents[2] / "results" / "published").glob("*.parquet"))
 NAMES = [path.stem for path in PACKS]
@@ -81,6 +85,16 @@ def test_what_a_pack_says_beside_its_rows_is_about_its_cells(runs, name):
     assert {*cells["variant"], run.catalog["baseline"]} <= set(run.catalog["variants"])
     assert set(run.certificates) <= set(run.catalog["variants"])
     assert not folder.damage
+
+
+def test_the_numbers_of_a_published_claim_are_of_one_clean_commit():
+    pack = Pack(PACKS[NAMES.index("claims")])
+    rows, environments = rows_of([pack]), pack.environments()
+    found = outcomes_of(asked_claims(()), rows, request_of(rows), environments)
+    commits = {one.claim.key: one.commits for one in found if one.ran}
+    assert len(commits) > 50
+    assert {key for key, of in commits.items() if len(of) != 1} == set()
+    assert not [key for key, of in commits.items() if "uncommitted" in of[0]]
 
 
 def test_every_published_figure_is_shown_by_its_report():
