@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims
-from bench.api.config import Choices, Config, FloatRange
+from bench.api.config import Choices, Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.one_query import OneQuery
@@ -31,7 +31,7 @@ from variants.softplus import inverse_softplus
 class GaussianKernelConfig(Config):
     """Options of the Gaussian kernel."""
 
-    beta: Annotated[float, FloatRange(0.01, 10.0, log=True)] = 1.0
+    beta: Annotated[float, FloatRange(0.01, 10.0, log=True), Legal(0)] = 1.0
     """One over the squared bandwidth (per unit of squared distance); 0 averages all keys."""
     learned: Annotated[bool, Choices((True, False))] = True
     """Whether beta is learned, one per head, from that value on."""
