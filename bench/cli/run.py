@@ -68,6 +68,7 @@ def run(options: "RunOptions") -> int:
     from bench.running.plan import plan
 
     options, _ = read_spec(options, "run")
+    _refuse_places(options)
     load_registry(options.plugin)
     _ = options.looks  # wrong values end the command before anything is written
     if options.cells:
@@ -94,6 +95,21 @@ def run(options: "RunOptions") -> int:
         with closing(open_store(options)) as store:
             made = match_plan(made, options.data_directory, store)
     return execute(options, made)
+
+
+def _refuse_places(options: "RunOptions") -> None:
+    """Refuse places that cannot be used before names are loaded, which takes seconds.
+
+    Raises:
+        BenchError: One of them is no folder, no run, or holds something else.
+    """
+    from results.run_path import refuse_occupied, refuse_what_is_no_run
+
+    _ = options.data_directory
+    if options.reuse:
+        refuse_what_is_no_run(options.reuse)
+    if options.out:
+        refuse_occupied(options.folder)
 
 
 def _refuse_nothing(made: "Plan") -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.api.cell import parse_label
-from bench.cli import execution
+from bench.cli import execution, registered
 from bench.running.presets import PRESETS
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
@@ -398,3 +398,23 @@ def test_what_cannot_be_timed_by_itself_gets_no_command_that_leaves_it_out_again
     more = ["run", "--variants", "cla,dot", "--no-verify", *TIMED]
     assert call(*more, "--out", tmp_path / "run")[0] == 0
     assert "``" not in (tmp_path / "run" / "details.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (("--out", __file__), "holds something else; give a new or empty folder"),
+        (("--reuse", "nowhere"), "no run folder at nowhere: it does not exist"),
+        (("--data-dir", "/nowhere"), "/nowhere"),
+    ],
+)
+def test_a_place_that_cannot_be_used_is_refused_before_names_are_loaded(
+    call, monkeypatch, asked, said
+):
+    def not_yet(*_):
+        raise AssertionError("names were loaded")
+
+    monkeypatch.setattr(registered, "load_registry", not_yet)
+    code, out, err = call("run", "--variants", "additive", *asked)
+    assert (code, out) == (2, "")
+    assert said in err
