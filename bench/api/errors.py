@@ -37,7 +37,7 @@ def suggestion(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
 
     >>> suggestion("copy", ["lead_copy", "cope", "copynet", "recall"])
     "; did you mean 'copynet' or 'lead_copy'?"
-    >>> suggestion("rcall", ["recall", "rope"]), suggestion("nothing", ["rope"])
+    >>> suggestion("recalls", ["recall", "rope"]), suggestion("nothing", ["rope"])
     ("; did you mean 'recall'?", ';')
 
     Args:
