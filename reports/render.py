@@ -48,6 +48,7 @@ from reports.steps import steps_section
 from reports.tested import tested_comparisons
 from reports.tradeoffs import delay_section, pareto_section
 from reports.written_files import own_folder, write_file
+from results.published_commands import run_folder_of
 
 OF_TRAINING = frozenset(("ranked", "pareto", "length", "learning", "attention", "samples"))
 """Keys of sections that have nothing to say of a run that only timed."""
@@ -231,18 +232,12 @@ def _lead(folder: RunFolder) -> str:
             "The commands below made it, in this order. “--reuse” took finished cells from an "
             "earlier version of the pack; without it everything is computed again."
         )
-    if len({_folder_of(command) for command in folder.commands}) > 1:
+    if len({run_folder_of(command) for command in folder.commands} - {""}) > 1:
         below += " “bench report --merge” joined their folders."
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
     if _timed_alone(folder):
         told = f"{counted(len(variants), 'variant')}, timed alone; nothing was trained."
     return f"{told} {below}" if folder.commands else told
-
-
-def _folder_of(command: str) -> str:
-    """The run folder that a command writes; empty where it names none."""
-    words = command.split()
-    return words[words.index("--out") + 1] if "--out" in words[:-1] else ""
 
 
 def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:

@@ -35,6 +35,22 @@ def with_run_folder(command: str) -> str:
     return _changed(command, "--out", near)
 
 
+def run_folder_of(command: str) -> str:
+    """The run folder that a command line names; empty where it names none.
+
+    >>> run_folder_of("python -m bench run --out 'runs/my run'"), run_folder_of("bench analyze x")
+    ('runs/my run', '')
+    """
+    found = [""]
+
+    def seen(folder: str) -> str:
+        found.append(folder)
+        return folder
+
+    _changed(command, "--out", seen)
+    return found[-1]
+
+
 def _changed(command: str, option: str, change: Callable[[str], str]) -> str:
     if option not in command:
         return command

@@ -35,18 +35,24 @@ def findings_section(folder: RunFolder) -> Section | None:
 
 
 def _overall(comparisons: Sequence[Comparison]) -> str:
-    ranked = [comparison for comparison in comparisons if comparison.ranking]
+    everything = [comparison for comparison in comparisons if comparison.ranking]
+    ranked = [one for one in everything if not one.catalog.pipeline_check(one.task)]
+    if not ranked:
+        return "Choose nothing from this run. All of its comparisons are pipeline checks."
     tested = [comparison for comparison in ranked if _repeated(comparison)]
     if not tested:
         return "Choose nothing from this run. One seed each cannot show a significant difference."
     label = ranked[0].catalog.label
-    count = f"{len(tested)} comparisons" if len(tested) > 1 else "the one comparison"
+    many = len(tested) > 1
+    count = f"{len(tested)} comparisons" if many else "the one comparison"
+    if len(ranked) < len(everything):
+        count += " that are no pipeline checks" if many else " that is no pipeline check"
     entered = [
         {line.variant for line in comparison.ranking if not is_control(comparison, line)}
         for comparison in tested
     ]
     everywhere = set.intersection(*entered)
-    if len(everywhere) < 2 and len(tested) > 1:
+    if len(everywhere) < 2 and many:
         return (
             f"There is no overall choice, because no two variants took part in all {count}. "
             "Read each task by itself."

@@ -40,6 +40,14 @@ def test_all_commands_stand_above_the_report_in_their_order(tmp_path: Path) -> N
         assert "analyze runs/x" in path.read_text()
 
 
+def test_commands_of_several_folders_say_who_joined_them(tmp_path: Path) -> None:
+    joined = "“bench report --merge” joined their folders."
+    two = [f"{RUN} --out runs/one", f"{RUN} --out 'runs/the other'"]
+    assert document(folder_with(tmp_path / "two", {"commands": two})).lead.endswith(joined)
+    one = [f"{RUN} --out runs/one", LOOK]
+    assert joined not in document(folder_with(tmp_path / "one", {"commands": one})).lead
+
+
 def test_one_command_is_called_one_and_none_is_not_claimed(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"commands": [RUN]})
     assert document(folder).commands == (RUN,)

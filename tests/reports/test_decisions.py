@@ -23,9 +23,10 @@ from reports.ranked_table.verdicts import (
     verdict_text,
 )
 from reports.render import render
+from reports.sections.data_sources import NO_EVIDENCE, caveats
 from reports.sections.decisions import decisions_section, left_out
 from reports.sections.decisions_table import _detectable
-from reports.sections.findings import _task
+from reports.sections.findings import _overall, _task
 from reports.sections.uses_of_attention import verdict
 from results.row import Row
 from results.statistics import MOST_SEEDS, Hypothesis
@@ -90,9 +91,12 @@ def test_a_margin_in_the_catalog_lets_a_run_show_that_two_are_equivalent(tmp_pat
 def test_what_is_open_says_how_many_seeds_would_decide(tmp_path: Path) -> None:
     close = {BASE: 0.50, NEW: 0.503, UNIFORM: 0.30}
     (comparison,) = written(tmp_path / "run", {"copying": close}).comparisons
-    text = verdict_text(comparison.compared[NEW].against_baseline)
+    decision = comparison.compared[NEW].against_baseline
+    text = verdict_text(decision)
     assert text.startswith("undecided (about ")
     assert text.endswith(" seeds)")
+    never = replace(decision, seeds_to_decide=None)
+    assert verdict_text(never) == f"undecided (more than {MOST_SEEDS} seeds)"
 
 
 def test_a_pipeline_check_is_in_no_summary_and_is_named_with_its_reason(tmp_path: Path) -> None:
@@ -256,6 +260,12 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     assert told == (
         "sorting: Counts win in every seed. In this run 1 of 2 variants are better than the best "
         "non-neural baseline in every seed. The mark was kept."
+    )
+    (comparison,) = folder.comparisons
+    (beside,) = caveats(folder, comparison)
+    assert beside.text == f"{NO_EVIDENCE} {told.removeprefix('sorting: ')}"
+    assert _overall([comparison]) == (
+        "Choose nothing from this run. All of its comparisons are pipeline checks."
     )
 
 

@@ -1,5 +1,6 @@
 """Ties and significant differences are the same in table, marks, sentences and overview."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,13 @@ def test_a_lost_and_noisy_line_is_neither_first_nor_set_off_nor_called_equal(tmp
         "others that learned."
     )
     assert "Did not train (no seed above no_attention on validation), which is no" in told
+    known = comparison.catalog
+    check = replace(known.task(comparison.task), pipeline_check="Counts win.")
+    known.tasks = {**known.tasks, comparison.task: check}
+    assert _task(comparison).startswith(
+        "shaw_rpr has the best mean, 0.9010 ± 0.0025 fraction, significantly better than all 2 "
+        "others that learned. This is a pipeline check, and no reason to choose a variant."
+    )
 
 
 def test_a_leading_line_that_never_learned_is_not_set_off(tmp_path: Path):

@@ -75,6 +75,17 @@ def test_more_seeds_than_anybody_runs_are_not_named():
     assert seeds_to_decide(table.difference("a", "b"), None, 1e-6) is None
 
 
+def test_what_nobody_can_decide_says_so_and_what_is_unknown_does_not():
+    scores = table_of({"base": 0.5, "near": 0.5001, "far": 0.9}, 0.1, 5, draw=3)
+    found = decide(scores, "higher", baseline="base")
+    near, far = (found[Hypothesis(name, "base")] for name in ("near", "far"))
+    assert (near.outcome, near.seeds_to_decide, near.beyond_reach) == ("undecided", None, True)
+    assert not far.beyond_reach
+    still = {name: dict.fromkeys(range(3), 0.5) for name in ("base", "same")}
+    (same,) = decide(still, "higher", baseline="base").values()
+    assert (same.outcome, same.beyond_reach) == ("undecided", False)
+
+
 def test_the_margin_decides_sooner_when_it_is_wider():
     table = ModeratedTable(table_of({"a": 0.5, "b": 0.5, "c": 0.4}, 0.02, 3, draw=5))
     found = table.difference("a", "b")
