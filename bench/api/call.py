@@ -191,14 +191,19 @@ class Call:
         assert self.noise is not None, "reading by draws needs noise"
         return self.noise
 
-    def one(self, index: int, query: Query) -> "Call":
-        """The call for the single query at an index of this one."""
+    def part(self, start: int, query: Query) -> "Call":
+        """The call for some neighboring queries of this one.
+
+        Args:
+            start: Index of the first.
+            query: The queries.
+        """
 
         def cut(found: Tensor) -> Tensor:
-            return found[:, index : index + 1]
+            return found[:, start : start + query.shape[2]]
 
         extras = tree_map(cut, self.extras)
-        return replace(self, query=query, offset=self.offset + index, extras=extras)
+        return replace(self, query=query, offset=self.offset + start, extras=extras)
 
 
 class MixResult(NamedTuple):

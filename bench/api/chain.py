@@ -4,13 +4,14 @@ The chain knows axes, not components. Three grades of sequence: without history 
 through at once; a normalizer may scan over queries by itself; history makes the chain step.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bench.api.blocks import block_length, blocks_pay, read_in_blocks
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import Component
 from bench.api.errors import Refused
@@ -22,10 +23,11 @@ from bench.api.inputs import all_inputs
 from bench.api.mask import Mask
 from bench.api.normalizer import Normalizer
 from bench.api.oracle import chain_oracle
+from bench.api.packing import Packing
 from bench.api.position import Position
 from bench.api.readout import Readout
 from bench.api.score import Score
-from bench.api.shapes import Allowed, Features, Mixed, Weights
+from bench.api.shapes import Allowed, Features, Mixed, Query, Weights
 from bench.api.source import Memory, Source, State, Tree, branch
 from bench.api.stream import stream_hard
 from bench.api.variant import Variant
@@ -33,6 +35,14 @@ from bench.api.variant import Variant
 GATHER_FROM = 24
 """Sources this many times as long as a window are read by copying windows out; shorter ones are
 faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
+BLOCKS_FROM = 3
+"""Sequences this many times as long as a block with its reach show linear growth."""
+PART = 2**22
+"""Energies that are held at once where neither weights nor gradients are wanted: 17 MB in float32.
+With 4,096 keys a processor takes about 0.7 of the time that it takes with all of them."""
+ON_A_GPU = 16
+"""Parts are so many times as large on a GPU, where starting an operation takes longer than a small
+one itself (not timed)."""
 LATE = 8
 """A cache of the last keys holds one key too many for so many of them, and then forgets these at
 once, so that a decode step copies eight keys and not all of a window."""
@@ -76,17 +86,21 @@ class Chain(Variant):
         # in the order in which the normalizer names them, and what only the readout has behind
         self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
         self._has_features = bool(histories) or any(p.gives_features for p in positions)
+        self.part_energies = PART
+        self._adds = any(position.changes_energy for position in positions)
         self._fusable = self._can_be_fused()
         # a position that reads queries or keys has tables of their width
         by_places = not any(position.energy_reads for position in positions)
-        self.any_width = self._fusable and score.any_width and by_places
+        everything = mask.kind == "full"
+        plain = self._fusable and everything and not normalizer.has_sink
+        self.any_width = plain and score.any_width and by_places
         self._gatherable = self._can_be_gathered()
         self._forgets = self._can_forget()
         self._declare_cost()
         if impl == "sdpa" and not self._fusable:
             raise Refused(
-                "impl=sdpa needs a dot-product score, softmax over allowed keys, the full mask, "
-                "a weighted sum, and no history."
+                "impl=sdpa needs a dot-product score, softmax over allowed keys, a mask without "
+                "weights of its own, a weighted sum, and no history."
             )
 
     @property
@@ -99,12 +113,16 @@ class Chain(Variant):
         """Whether nothing but energies of queries and keys goes into a softmax."""
         return self.normalizer.softmax_temperature is not None and not self._has_features
 
+    def _is_softmax_with_a_sink(self) -> bool:
+        """Whether nothing goes into it but those and a key without a value."""
+        return self.normalizer.has_sink and not self._has_features
+
     def _can_be_fused(self) -> bool:
         """Whether a fused kernel computes the same; nothing may look at single weights."""
         return (
-            self._is_plain_softmax()
+            (self._is_plain_softmax() or self._is_softmax_with_a_sink())
             and "weighted_sum" in self.readout.gives
-            and self.mask.kind == "full"
+            and not self.mask.weighs
             and not any(p.changes_output for p in self.positions)
             and "dot_form" in self.score.gives
         )
@@ -133,14 +151,16 @@ class Chain(Variant):
 
     def _declare_cost(self) -> None:
         """Set the exponents of time and memory by the code that answers without weights."""
-        width, impl = self.mask.window_width, self.impl
+        width, impl, reach = self.mask.window_width, self.impl, self.mask.reach
+        if self._fusable and reach is not None and not self._adds and impl != "eager":
+            self.exponents_from = BLOCKS_FROM * (reach + block_length(reach))
+            return
         if self._gatherable and width is not None and impl == "auto":
             self.exponents_from = GATHER_FROM * width
             return
         self.time_exponent = max(part.time_exponent for part in self.components)
-        # PyTorch's kernels hold no matrix where nothing is added
-        adds = any(p.changes_energy for p in self.positions)
-        if impl == "eager" or not self._fusable or adds:
+        # PyTorch's kernels hold no matrix where nothing is added or masked
+        if impl == "eager" or not self._fusable or self._adds or self.mask.kind != "full":
             self.memory_exponent = max(part.memory_exponent for part in self.components)
 
     def prepare(self, source: Source) -> Memory:
@@ -154,30 +174,64 @@ class Chain(Variant):
 
     def remember(self, cache: Memory, new: Memory) -> Memory:
         """Join caches; keys that the mask shows no more are forgotten, an eighth of them late."""
-        recent = self.mask.recent if self._forgets else None
-        limit = None if recent is None else self.mask.sinks + recent + recent // LATE
+        reach = self.mask.reach if self._forgets else None
+        limit = None if reach is None else self.mask.sinks + reach + 1 + _late(reach)
         return self.trim(cache).extend(new, limit=limit)
 
     def trim(self, cache: Memory) -> Memory:
         """Keep the keys that the mask still shows to the next query, and some for a while."""
-        recent, sinks = self.mask.recent, self.mask.sinks
-        if recent is None or not self._forgets:
+        reach, sinks = self.mask.reach, self.mask.sinks
+        if reach is None or not self._forgets:
             return cache
-        # the next query sees one key less than the window, beside its own
-        return cache.forget(sinks, recent - 1, recent // LATE)
+        return cache.forget(sinks, reach, _late(reach))
+
+    def opened(
+        self,
+        memory: Memory,
+        query: Query,
+        written: Callable[[Source, Query], Source] | None,
+        *,
+        plain: bool,
+    ) -> Memory:
+        """Keys and values as a call reads them; those of a single query may stay packed."""
+        if plain and self.any_width and self.impl != "eager" and query.shape[2] == 1:
+            packing = memory.source.packing
+            if packing is not None and type(packing).read is not Packing.read:
+                return memory
+        return super().opened(memory, query, written, plain=plain)
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Run the chain; step by step where weights feed back into the score."""
         if self.steps and call.query.shape[2] > 1:
-            return self._mix_stepwise(call, carried)
+            return self._mix_in_parts(call, carried, 1, self._step)
         plain = not want_weights and call.edit is None
-        if self._fusable and plain and self.impl != "eager":
-            return MixResult(self._fused(call), None, carried, {})
         if self.impl == "sdpa" and not plain:
             raise Refused("impl=sdpa cannot return weights; ask without weights or use eager.")
-        if self.impl == "auto" and self._gathers(call):
+        fused = plain and self._fusable and self.impl != "eager"
+        if self.normalizer.has_sink and call.query.shape[2] == 1:
+            fused = False  # a key more is a copy of all keys, which a row of energies is not
+        gathers = self.impl == "auto" and self._gathers(call)
+        # blocks read windows that go by places alone faster than a copy of each window
+        if gathers and not (fused and self.mask.reach is not None):
             return self._mix_gathered(call, want_weights)
-        return self._mix_at_once(call, carried)
+        answer = self._mix_fused if fused else self._mix_at_once
+        size = call.query.shape[2]
+        if plain and not (fused and self._fused_without_a_matrix(call)):
+            size = self._part_length(call)
+        if size < call.query.shape[2]:
+            return self._mix_in_parts(call, carried, size, answer)
+        return answer(call, carried)
+
+    def _part_length(self, call: Call) -> int:
+        """Queries that are answered together where each has a row of a matrix."""
+        rows, heads, length, _ = call.query.shape
+        # gradients keep the rows of all parts, and compiled code would hold every part
+        if self.impl == "eager" or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return length
+        of_one = rows * heads * call.memory.source.key.shape[2]
+        most = self.part_energies * (1 if call.query.device.type == "cpu" else ON_A_GPU)
+        # two parts save no time
+        return length if of_one * length <= 2 * most else max(1, most // of_one)
 
     def _gathers(self, call: Call) -> bool:
         """Whether windows are so small that copying them out pays, and nobody edits weights."""
@@ -253,43 +307,83 @@ class Chain(Variant):
         shape = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
         return torch.cat([part.expand(*shape, -1) for part in parts], -1)
 
-    def _mix_stepwise(self, call: Call, carried: Tree) -> MixResult:
+    def _step(self, call: Call, carried: Tree) -> MixResult:
+        """A single query whose weights go into the next one."""
+        return self.mix(call, carried, want_weights=True)
+
+    def _mix_in_parts(
+        self, call: Call, carried: Tree, size: int, answer: Callable[[Call, Tree], MixResult]
+    ) -> MixResult:
+        """Some queries after the others, all with the keys of the whole call."""
         found: list[MixResult] = []
-        for index, query in enumerate(call.query.split(1, 2)):
-            found.append(self.mix(call.one(index, query), carried, want_weights=True))
+        for index, query in enumerate(call.query.split(size, 2)):
+            found.append(answer(call.part(index * size, query), carried))
             carried = found[-1].carried
         weights = [step.weights for step in found if step.weights is not None]
         terms = {
             name: torch.cat([step.terms[name] for step in found], 1) for name in found[0].terms
         }
         output = torch.cat([step.output for step in found], 2)
-        return MixResult(output, torch.cat(weights, 2), carried, terms)
+        return MixResult(output, torch.cat(weights, 2) if weights else None, carried, terms)
+
+    def _mix_fused(self, call: Call, carried: Tree) -> MixResult:
+        return MixResult(self._fused(call), None, carried, {})
+
+    def _reads_in_blocks(self, call: Call) -> bool:
+        """Whether windows are read block by block."""
+        reach = self.mask.reach
+        return reach is not None and not self._adds and blocks_pay(call, reach)
+
+    def _needs_no_mask(self, call: Call) -> bool:
+        """Whether every key is seen, or every one that is not in the future."""
+        if self._adds or self.mask.kind != "full" or call.memory.source.mask is not None:
+            return False
+        # is_causal aligns top-left, which is right only where the queries are all of the keys
+        square = call.offset == 0 and call.query.shape[2] == call.memory.source.key.shape[2]
+        return not call.causal or square
+
+    def _fused_without_a_matrix(self, call: Call) -> bool:
+        return self._reads_in_blocks(call) or self._needs_no_mask(call)
 
     def _fused(self, call: Call) -> Mixed:
         form = self.score.dot_form(call)
         assert form is not None, "a score that gives dot_form must have one"
         query, key, scale = form
-        temperature = self.normalizer.softmax_temperature
-        assert temperature is not None, "only a softmax is fused"
+        normalizer = self.normalizer
+        temperature = normalizer.softmax_temperature or 1.0
+        sink = normalizer.sink_energy(query) if normalizer.has_sink else None
+        scale = scale / temperature
+        source = call.memory.source
+        # values that are the front of the keys are read with them, which copies neither
+        whole = source.shared > 0 and key is source.key
+        value = key if whole else source.value
+        if source.packing is not None:
+            mask = None if self._needs_no_mask(call) else self._attention_mask(call, temperature)
+            return source.packing.read(query, key, mask=mask, scale=scale)
+        if self._reads_in_blocks(call):
+            read = read_in_blocks(
+                query, key, value, call=call, mask=self.mask, scale=scale, sink=sink
+            )
+        else:
+            plain = self._needs_no_mask(call)
+            mask = None if plain else self._attention_mask(call, temperature)
+            read = fused_softmax(
+                query, key, value, mask=mask, causal=plain and call.causal, scale=scale, sink=sink
+            )
+        return read[..., : source.shared] if whole else read
+
+    def _attention_mask(self, call: Call, temperature: float) -> Tensor | None:
+        """True where a key is seen, or what is added to its energy."""
+        allowed, _ = self.window(call)
         bias: Tensor | None = None
         for position in self.positions:
             if position.changes_energy:
                 bias = position.energy(call) if bias is None else bias + position.energy(call)
+        if bias is None:
+            return allowed
         if temperature != 1:
-            scale = scale / temperature
-            bias = None if bias is None else bias / temperature
-        source = call.memory.source
-        square = call.offset == 0 and query.shape[2] == key.shape[2]
-        # is_causal aligns top-left, which is right only where the queries are all of the keys
-        plain = bias is None and source.mask is None and (not call.causal or square)
-        mask = None if plain else _attention_mask(call.allowed, bias, query)
-        # values that are the front of the keys are read with them, which copies neither
-        whole = source.shared > 0 and key is source.key
-        value = key if whole else source.value
-        read = fused_softmax(
-            query, key, value, mask=mask, causal=plain and call.causal, scale=scale
-        )
-        return read[..., : source.shared] if whole else read
+            bias = bias / temperature
+        return bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
 
     def stream(
         self, query: Float[Tensor, "B Hq 1 Eq"], memory: Memory, pointer: Int[Tensor, "B Hq"]
@@ -327,9 +421,6 @@ class Chain(Variant):
         return chain_oracle(self, query, source, read, **call)
 
 
-def _attention_mask(allowed: Allowed | None, bias: Tensor | None, query: Tensor) -> Tensor | None:
-    if bias is None:
-        return allowed
-    if allowed is None:
-        return bias
-    return bias.masked_fill(~allowed, float("-inf"))
+def _late(reach: int) -> int:
+    """Keys too many that a window may keep."""
+    return (reach + 1) // LATE

@@ -10,6 +10,8 @@ from bench.api.shapes import Key, Mixed, Query, Value
 
 WIDEST = 256
 """Widest vectors for which a kernel of a GPU divides the keys of one query among its cores."""
+ALIGNED = 8
+"""Numbers by which a width may grow, so that kernels of a GPU still take it."""
 HALVES = (torch.bfloat16, torch.float16)
 """Formats that this kernel takes."""
 
@@ -22,6 +24,7 @@ def fused_softmax(
     mask: Tensor | None,
     causal: bool,
     scale: float,
+    sink: Float[Tensor, " #Hq"] | None = None,
 ) -> Mixed:
     """Read the values by a softmax over scaled dot products.
 
@@ -34,7 +37,11 @@ def fused_softmax(
             every key is seen and nothing added.
         causal: Whether query i sees keys up to i; only without a mask.
         scale: Factor of the dot products.
+        sink: Energy of a key without a value beside the others, for each head; None for no such
+            key.
     """
+    if sink is not None:
+        return _beside_a_sink(query, key, value, mask=mask, causal=causal, scale=scale, sink=sink)
     heads, length = query.shape[1:3]
     paired = key.shape[1] == value.shape[1]
     if length == 1 and paired and (heads > key.shape[1] or query.device.type != "cpu"):
@@ -53,6 +60,33 @@ def fused_softmax(
         scale=scale,
     )
     return read[..., :wanted]
+
+
+def _beside_a_sink(
+    query: Query,
+    key: Key,
+    value: Value,
+    *,
+    mask: Tensor | None,
+    causal: bool,
+    scale: float,
+    sink: Float[Tensor, " #Hq"],
+) -> Mixed:
+    """`fused_softmax` with a key in front that is one where all others are zero.
+
+    Queries have the energy there. Under causality a query that nobody asks stands in front, too, so
+    that each of the others sees one key more.
+    """
+    energy = (sink.to(query.dtype) / scale).view(1, -1, 1, 1).expand(*query.shape[:3], 1)
+    first = functional.pad(key.new_ones(1), (key.shape[3], ALIGNED - 1))
+    first = first.expand(*key.shape[:2], 1, -1)
+    query = functional.pad(torch.cat((query, energy), 3), (0, ALIGNED - 1, int(causal), 0))
+    key = torch.cat((first, functional.pad(key, (0, ALIGNED))), 2)
+    value = functional.pad(value, (0, 0, 1, 0))
+    if mask is not None:
+        mask = functional.pad(mask, (1, 0), value=True if mask.dtype == torch.bool else 0.0)
+    read = fused_softmax(query, key, value, mask=mask, causal=causal, scale=scale)
+    return read[:, :, int(causal) :]
 
 
 def _one_query(
@@ -90,16 +124,23 @@ def read_by_products(
     one of its cores: over 32,768 keys of one head it took 2.4 ms, where two products take a tenth
     of that. Energies are in float32, as in the kernels.
     """
-    energy = _energies(query, key) * scale
+    return softmax_of(_energies(query, key) * scale, mask).to(value.dtype) @ value
+
+
+def softmax_of(energy: Float[Tensor, "B H G S"], mask: Tensor | None) -> Float[Tensor, "B H G S"]:
+    """Weights of keys, as the kernels of PyTorch have them.
+
+    Args:
+        energy: Energies of all keys.
+        mask: True where a key is seen, or what is added; None where all are seen.
+    """
     if mask is None:
-        weights = torch.softmax(energy, -1)
-    else:
-        added = mask if mask.dtype != torch.bool else torch.where(mask, 0.0, float("-inf"))
-        energy = energy + added
-        # a row that sees no key reads zero and has no gradient, as in the kernels
-        blind = energy.isneginf().all(-1, keepdim=True)
-        weights = torch.softmax(energy.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
-    return weights.to(value.dtype) @ value
+        return torch.softmax(energy, -1)
+    added = mask if mask.dtype != torch.bool else torch.where(mask, 0.0, float("-inf"))
+    energy = energy + added
+    # a row that sees no key reads zero and has no gradient, as in the kernels
+    blind = energy.isneginf().all(-1, keepdim=True)
+    return torch.softmax(energy.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
 
 
 def _energies(

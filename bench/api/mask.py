@@ -31,15 +31,28 @@ class Mask(Component):
     """Symbolic form, so that a fused kernel need not read a mask."""
     window_width: int | None = None
     """Keys in the largest window; set where `gather` can list them."""
-    recent: int | None = None
-    """Under causality, the last keys that a query sees, its own among them, so that a cache may
-    forget older ones; None where it may see all. A mask that sets it goes by `key_position`."""
+    reach: int | None = None
+    """Greatest distance at which a query sees a key, but for the sinks, so that a cache may forget
+    older keys and fused code reads a long sequence block by block; None where it may see all. A
+    mask that sets it goes by places alone, and has `sees`."""
     sinks: int = 0
-    """First keys that every query sees though they are old; used where `recent` is set."""
+    """First keys that every query sees though they are far; used where `reach` is set."""
+    weighs: ClassVar[bool] = False
+    """Whether `window` gives post-softmax weights, which fused code does not apply."""
+
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
+        """Whether a query at one place sees a key at another, causality and padding aside."""
+        raise NotImplementedError
 
     def window(self, call: Call) -> tuple[Allowed | None, Float[Tensor, "B Hq L S"] | None]:
-        """Allowed keys (None for all), and the log of a post-softmax weight, if any."""
-        raise NotImplementedError
+        """Allowed keys (None for all), and the log of a post-softmax weight, if any.
+
+        A mask that goes by places alone leaves this as it is, and writes `sees`.
+        """
+        seen = self.sees(call.position[:, None], call.key_position[None])[None, None]
+        return seen if call.allowed is None else seen & call.allowed, None
 
     def gather(self, call: Call) -> Windows:
         """`window` as a list of keys for every query, so that long sources cost linear time."""

@@ -10,7 +10,7 @@ from bench.api.call import Call, Read
 from bench.api.component import Component
 from bench.api.one_query import OneQuery, OracleState
 from bench.api.score import Score
-from bench.api.shapes import Allowed, Energy, Weights
+from bench.api.shapes import Allowed, Energy, Query, Weights
 from bench.api.source import Tree
 
 
@@ -38,6 +38,9 @@ class Normalizer(Component):
     softmax_temperature: float | None = None
     """Set where this is a softmax over the allowed keys and nothing else, which fused code and
     gathered windows may compute instead."""
+    has_sink: ClassVar[bool] = False
+    """Whether this is a softmax over the allowed keys and a key of its own, which has no value and
+    whose energy is `sink_energy`."""
     visible_alone: bool = False
     """Whether weights of the allowed keys depend on their energies alone, neither on hidden keys
     nor on where keys stand, so that a cache may forget what a window no longer shows."""
@@ -46,6 +49,10 @@ class Normalizer(Component):
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
         """Weights of every key; exactly zero where not allowed and on rows without a key."""
+        raise NotImplementedError
+
+    def sink_energy(self, query: Query) -> Float[Tensor, " #Hq"]:
+        """Energy of the key that has no value, for each head; asked where `has_sink` is true."""
         raise NotImplementedError
 
     def oracle(

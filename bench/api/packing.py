@@ -23,6 +23,27 @@ class Packing(ABC):
     def turned(self, packed: Float[Tensor, "B 1 S F"], turn: Turn) -> Float[Tensor, "B 1 S F"]:
         """What is kept of keys that positions have turned; the values stay."""
 
+    def read(
+        self,
+        query: Float[Tensor, "B Hq 1 Eq"],
+        packed: Float[Tensor, "B 1 S F"],
+        *,
+        mask: Tensor | None,
+        scale: float,
+    ) -> Float[Tensor, "B Hq 1 Ev"]:
+        """What a softmax over scaled dot products reads for a single query, as `fused_softmax`.
+
+        A packing that leaves this as it is has keys and values written out.
+
+        Args:
+            query: One query of each head.
+            packed: What is kept.
+            mask: True where a key is seen, or what is added to the energies, `#B #Hq 1 S`; None
+                where every key is seen and nothing added.
+            scale: Factor of the dot products.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def written(self, packed: Float[Tensor, "B 1 S F"]) -> tuple[Key, Value]:
         """Keys and values of all heads."""

@@ -116,7 +116,7 @@ class Variant(HasCapabilities, ABC):
     def receive(self, source: Source, offset: int = 0) -> Memory:
         """Turn keys by the places where they arrive, once and for all, and prepare them.
 
-        What is packed stays packed; `unpack` prepares it.
+        What is packed stays packed; `opened` prepares it.
         """
         if source.packing is not None:
             turn = partial(self.turn, offset=offset, keys=True)
@@ -124,13 +124,25 @@ class Variant(HasCapabilities, ABC):
         turned = self.turn(source.key, offset, keys=True)
         return self.prepare(source if turned is source.key else source.with_key(turned))
 
-    def unpack(self, memory: Memory, source: Source) -> Memory:
+    def opened(
+        self,
+        memory: Memory,
+        query: Query,
+        written: Callable[[Source, Query], Source] | None,
+        *,
+        plain: bool,
+    ) -> Memory:
         """The memory with keys and values as one call reads them, prepared.
 
         Args:
             memory: What is kept.
-            source: Its keys and values as they are read; its own where nothing is written out.
+            query: What asks.
+            written: Keys and values as these queries want them, where heads say so.
+            plain: Whether nothing but the output is wanted.
         """
+        source = memory.source.written()
+        if written is not None:
+            source = written(source, query)
         if source is memory.source:
             return memory
         found = self.prepare(source)
@@ -200,8 +212,8 @@ class Variant(HasCapabilities, ABC):
             return attend_streaming(self, query, memory, state)
         query = self.turn(query, state.offset)
         memory, cache = self._memory_and_cache(memory, state, new, values)
-        source = memory.source.written()
-        memory = self.unpack(memory, source if written is None else written(source, query))
+        plain = not want_weights and edit is None and not want_memory
+        memory = self.opened(memory, query, written, plain=plain)
         call = Call(
             query=query,
             memory=memory,

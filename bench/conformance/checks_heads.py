@@ -31,12 +31,19 @@ def heads(subject: Placed) -> None:
     tokens = torch.randint(1, VOCAB, (len(LENGTHS), KEYS), generator=rng)
     below = draw_below(subject, padding(LENGTHS, KEYS), tokens)
     given = (x, y, tokens, normal(queries, WORD_WIDTH), below)
-    found = _answered(subject, *given)
+    found = _answered(subject, *given, weights=subject.weights, first=2)
+    with torch.no_grad():
+        # what decoding runs: nothing but the output is wanted, and only one query is there
+        bare = [_answered(subject, *given, weights=False, first=first) for first in (1, 3)]
     mine, looped = [], []
     for row in range(len(LENGTHS)):
         wanted = _by_loops(subject, *given, row)
         same = found[row, : wanted.shape[0]]
-        expect_near(same, wanted, LOOPS, f"through the heads, row {row} differs from the loops")
+        sentence = f"through the heads, row {row} differs from the loops"
+        expect_near(same, wanted, LOOPS, sentence)
+        for one in bare:
+            same_bare = one[row, : wanted.shape[0]]
+            expect_near(same_bare, wanted, LOOPS, f"{sentence} where no weights are wanted")
         mine.append(same.flatten())
         looped.append(wanted.flatten())
     maps = (*slot.key_maps.named_parameters(), *slot.query_maps.named_parameters())
@@ -52,15 +59,23 @@ def heads(subject: Placed) -> None:
 
 
 def _answered(
-    subject: Placed, x: Tensor, y: Tensor, tokens: Tensor, words: Tensor, below: Source | None
+    subject: Placed,
+    x: Tensor,
+    y: Tensor,
+    tokens: Tensor,
+    words: Tensor,
+    below: Source | None,
+    *,
+    weights: bool,
+    first: int,
 ) -> Tensor:
-    """The slot's answers, the queries in calls of different lengths."""
+    """The slot's answers: some queries in the first call, and the others in a second one."""
     slot, mask = subject.slot, padding(LENGTHS, KEYS)
     causal = subject.regime == "causal"
     memory = None if causal else slot.prepare(y, mask, tokens)
     state: State = slot.start(memory, x)
     handed = Handed(subject, below)
-    first = min(2, x.shape[1])
+    first = min(first, x.shape[1])
     found = []
     for chunk in (slice(0, first), slice(first, x.shape[1])):
         if chunk.start == chunk.stop:
@@ -74,7 +89,7 @@ def _answered(
             below=handed.next(chunk),
             read="expected",
             extras=extras(subject, words[:, chunk], tokens, chunk.start),
-            want_weights=subject.weights,
+            want_weights=weights,
         )
         state = attended.state
         found.append(output)

@@ -22,6 +22,8 @@ from bench.conformance.walkthrough import answer
 
 LENGTH = 150
 """Keys, and queries where they are the same sequence: two chunks of 64 and a rest."""
+PART = 37
+"""Queries that are answered at a time where a call is divided by the code."""
 SPLITS = ((64, 1, 85), (37, 113))
 """Uneven calls, one of which ends where a chunk does."""
 PLACES = (0, 23, 63, 64, 127, 128, 149)
@@ -43,6 +45,7 @@ def long(subject: Placed) -> None:
     if subject.regime != "pool":
         _equals_its_parts(subject, question)
         _gradients_equal_those_of_parts(subject, question)
+        _equals_parts_of_the_code(subject, question)
     _rows_of_a_large_batch_stand_alone(subject)
 
 
@@ -86,6 +89,24 @@ def _equals_its_parts(subject: Placed, question: Question) -> None:
                 if whole.weights is not None and parts.weights is not None:
                     weighed = f"{sentence}, in the weights"
                     expect_near(parts.weights, whole.weights, LOOPS, weighed, at)
+
+
+def _equals_parts_of_the_code(subject: Placed, question: Question) -> None:
+    """Calls that a chain divides by itself, because their energies take too much memory."""
+    chain = subject.variant
+    if not isinstance(chain, Chain):
+        return
+    mode = ReadMode("expected", weights=False)
+    at, usual = first_in_parts((*[PART] * (LENGTH // PART), LENGTH % PART)), chain.part_energies
+    with torch.no_grad():
+        whole = answer(subject, question, mode)
+        chain.part_energies = PART * question.query.shape[1] * LENGTH
+        try:
+            parts = answer(subject, question, mode)
+        finally:
+            chain.part_energies = usual
+    sentence = f"{mode}: {LENGTH} queries that the code reads {PART} at a time differ"
+    expect_near(parts.output, whole.output, LOOPS, sentence, at)
 
 
 def _gradients_equal_those_of_parts(subject: Placed, question: Question) -> None:

@@ -5,8 +5,9 @@ section 3.1: each of the three is the mean over its rank of a factor over heads 
 the width, both linear in the state.
 
 Deviations: a cache holds the factors, and positions turn those of keys over the width as they
-arrive, as in the paper; keys and values are then written out for each call. Queries are turned
-written out, which equals turning their factors. The keys of another sequence are written out once.
+arrive, as in the paper. A step of decoding reads the factors as they are; for more queries keys
+and values are written out for the call. Queries are turned written out, which equals turning their
+factors. The keys of another sequence are written out once.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 from bench.api.call import Dims
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
+from bench.api.fused import softmax_of
 from bench.api.packing import Packing, Turn
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Key, Value
@@ -67,6 +69,33 @@ class Factors(Packing):
         found = turn(vectors).transpose(1, 2).flatten(2).unsqueeze(1)
         return torch.cat((over_heads, found, values), -1)
 
+    def read(
+        self,
+        query: Float[Tensor, "B H 1 E"],
+        packed: Float[Tensor, "B 1 S F"],
+        *,
+        mask: Tensor | None,
+        scale: float,
+    ) -> Float[Tensor, "B H 1 E"]:
+        """Products with the factors over the width, each weighed by those over heads."""
+        keys, values = packed.squeeze(1).chunk(2, -1)
+        rank = keys.shape[-1] // (self.heads + self.width)
+        asked = query.squeeze(2).mT
+        products = [b @ asked * a for a, b in self._by_rank(keys, rank)]
+        energy = sum(products[1:], products[0]).mT.unsqueeze(2)
+        wide = torch.promote_types(energy.dtype, torch.float32)
+        weights = softmax_of(energy.to(wide) * (scale / rank), mask).squeeze(2).to(packed.dtype)
+        read = [(weights * a.mT) @ b for a, b in self._by_rank(values, rank)]
+        return sum(read[1:], read[0]).unsqueeze(2) / rank
+
+    def _by_rank(
+        self, factors: Float[Tensor, "B S n"], rank: int
+    ) -> list[tuple[Float[Tensor, "B S H"], Float[Tensor, "B S E"]]]:
+        """Both factors of each outer product, as views of what is kept."""
+        over_heads, over_width = factors.split((rank * self.heads, rank * self.width), -1)
+        pairs = zip(over_heads.chunk(rank, -1), over_width.chunk(rank, -1), strict=True)
+        return list(pairs)
+
     def written(self, packed: Float[Tensor, "B 1 S F"]) -> tuple[Key, Value]:
         """The means of outer products."""
         key, value = packed.squeeze(1).chunk(2, -1)
@@ -84,8 +113,8 @@ class Factors(Packing):
 class TpaHeads(Concatenated):
     """Head h of a query, key or value is the mean over r of a_rh b_r, with a and b linear in x.
 
-    Cost: a cache of 2 R (H + E) numbers a token, R for keys and for values; 2 H E of all keys are
-    written out for the time of a call.
+    Cost: a cache of 2 R (H + E) numbers a token, R for keys and for values; a single query takes
+    2 R H E products a key, and for more of them 2 H E numbers of all keys are written out.
     """
 
     def __init__(

@@ -11,13 +11,15 @@ length.
 from dataclasses import dataclass
 from typing import Annotated
 
+from jaxtyping import Bool, Int
+from torch import Tensor
+
 from bench.api.call import Call, Dims
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys
 from variants.one_sequence import ONE_SEQUENCE
 
@@ -53,7 +55,7 @@ class BlockLocalConfig(Config):
 class BlockLocalMask(Mask):
     """Keys j with floor(j / b) = floor(i / b) for query i, b the size of a block.
 
-    Time O(L b E) per head where windows are gathered (long sequences); else O(L^2 E).
+    Time O(L b E) per head on long sequences; else O(L^2 E).
     """
 
     kind = "window"
@@ -64,13 +66,13 @@ class BlockLocalMask(Mask):
         super().__init__(config, dims)
         self.block = config.block
         self.window_width = config.block
-        self.recent = config.block
+        self.reach = config.block - 1
 
-    def window(self, call: Call) -> tuple[Allowed, None]:
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
         """Squares along the diagonal of the matrix."""
-        own = call.position[:, None] // self.block
-        near = (own == call.key_position // self.block)[None, None]
-        return near if call.allowed is None else near & call.allowed, None
+        return query // self.block == key // self.block
 
     def gather(self, call: Call) -> Windows:
         """The square of each row."""

@@ -10,13 +10,15 @@ dilation and the others none.
 from dataclasses import dataclass
 from typing import Annotated
 
+from jaxtyping import Bool, Int
+from torch import Tensor
+
 from bench.api.call import Call, Dims
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys
 from variants.one_sequence import ONE_SEQUENCE
 
@@ -58,7 +60,7 @@ class DilatedConfig(Config):
 class DilatedMask(Mask):
     """Keys at distances 0, d, 2 d, up to (window - 1) d from the query, d the dilation.
 
-    Time O(L window E) per head where windows are gathered (long sequences); else O(L^2 E).
+    Time O(L window d E) per head on long sequences; else O(L^2 E).
     """
 
     kind = "window"
@@ -68,30 +70,29 @@ class DilatedMask(Mask):
     def __init__(self, config: DilatedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.dilation = config.dilation
-        self.reach = (config.window - 1) * config.dilation
-        # keys in the gaps are seen by the next queries, so they stay
-        self.recent = self.reach + 1
+        # a cache keeps keys in the gaps, which the next queries see
+        self.far = self.reach = (config.window - 1) * config.dilation
         sides = 1 if dims.regime == "causal" else 2
         self.window_width = sides * (config.window - 1) + 1
 
-    def window(self, call: Call) -> tuple[Allowed, None]:
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
         """A comb of the matrix."""
-        distance = call.position[:, None] - call.key_position
-        near = (distance.abs() <= self.reach) & (distance % self.dilation == 0)
-        near = near[None, None]
-        return near if call.allowed is None else near & call.allowed, None
+        distance = query - key
+        return (distance.abs() <= self.far) & (distance % self.dilation == 0)
 
     def gather(self, call: Call) -> Windows:
         """The comb, row by row."""
         assert self.window_width is not None, "set above"
-        first = (call.position - self.reach)[None, None]
+        first = (call.position - self.far)[None, None]
         index, allowed, _ = window_keys(call, first, self.window_width, step=self.dilation)
         return Windows(index, allowed)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
         """One step of the dilation after the other, to both sides."""
         seen = [False] * one.num_keys
-        for far in range(0, self.reach + 1, self.dilation):
+        for far in range(0, self.far + 1, self.dilation):
             for s in (one.position - far, one.position + far):
                 if 0 <= s < one.num_keys and one.visible(s):
                     seen[s] = True

@@ -5,20 +5,22 @@ https://arxiv.org/abs/2004.05150, section 3.1.
 
 Deviations: the first tokens are the global ones; the paper chooses them by task, such as the
 question of a question and answer. Global tokens have the projections of the others, not some of
-their own. The window has `window` - 1 keys on each side, and one dilation for all heads. The
-pattern is a mask, so that time and memory stay quadratic.
+their own. The window has `window` - 1 keys on each side, and one dilation for all heads. Without
+causality the pattern is a mask, so that time and memory stay quadratic.
 """
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from bench.api.call import Call, Dims
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from bench.api.call import Dims
 from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
 from variants.one_sequence import ONE_SEQUENCE
 
 
@@ -60,8 +62,8 @@ class LongformerConfig(Config):
 class LongformerMask(Mask):
     """Keys at distances 0, d, up to (window - 1) d, and all pairs with one of the first g tokens.
 
-    Under causality a global token sees its past, and every later query sees it. Time O(L^2 E) per
-    head.
+    Under causality a global token sees its past, and every later query sees it; time is then
+    O(L (g + window d) E) per head on long sequences. Else it is O(L^2 E).
     """
 
     kind = "dense"
@@ -71,16 +73,18 @@ class LongformerMask(Mask):
     def __init__(self, config: LongformerConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.config = config
-        self.reach = (config.window - 1) * config.dilation
+        self.far = (config.window - 1) * config.dilation
+        if dims.regime == "causal":
+            # global tokens see no key that is far, for all that they see are global
+            self.reach, self.sinks = self.far, config.global_tokens
 
-    def window(self, call: Call) -> tuple[Allowed, None]:
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
         """A band, the first rows and the first columns."""
-        query, key = call.position[:, None], call.key_position
         distance = query - key
-        near = (distance.abs() <= self.reach) & (distance % self.config.dilation == 0)
-        among = (query < self.config.global_tokens) | (key < self.config.global_tokens)
-        seen = (near | among)[None, None]
-        return seen if call.allowed is None else seen & call.allowed, None
+        near = (distance.abs() <= self.far) & (distance % self.config.dilation == 0)
+        return near | (query < self.config.global_tokens) | (key < self.config.global_tokens)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
         """The window step by step, then the global tokens."""

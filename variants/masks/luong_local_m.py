@@ -69,7 +69,7 @@ class LocalMonotonicMask(Mask):
 
     def __init__(self, config: LocalMonotonicConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.reach = config.window
+        self.radius = config.window
         self.ratio = config.ratio
         self.window_width = 2 * config.window + 1
 
@@ -83,19 +83,19 @@ class LocalMonotonicMask(Mask):
     def window(self, call: Call) -> tuple[Allowed, None]:
         """A band of the matrix."""
         distance = call.key_position - self.center(call).unsqueeze(-1)
-        near = distance.abs() <= self.reach
+        near = distance.abs() <= self.radius
         return near if call.allowed is None else near & call.allowed, None
 
     def gather(self, call: Call) -> Windows:
         """The band, row by row."""
-        index, allowed, _ = window_keys(call, self.center(call) - self.reach, 2 * self.reach + 1)
+        index, allowed, _ = window_keys(call, self.center(call) - self.radius, 2 * self.radius + 1)
         return Windows(index, allowed)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
         """The window around one center, key by key."""
         last = one.position if one.causal else one.num_keys - 1
         center = min(floor(self.ratio * one.position + 0.5), last)
-        near = [center - self.reach <= s <= center + self.reach for s in range(one.num_keys)]
+        near = [center - self.radius <= s <= center + self.radius for s in range(one.num_keys)]
         return [near[s] and one.visible(s) for s in range(one.num_keys)], [1.0] * one.num_keys
 
 

@@ -59,6 +59,7 @@ class LocalPredictedMask(Mask):
     """
 
     kind = "window"
+    weighs = True
     removes = frozenset({"simplex", "stream"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "the center is a share of the source's length, which is not yet known",

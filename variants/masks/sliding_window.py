@@ -11,13 +11,15 @@ Longformer has half a window on each side.
 from dataclasses import dataclass
 from typing import Annotated
 
+from jaxtyping import Bool, Int
+from torch import Tensor
+
 from bench.api.call import Call, Dims
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys
 from variants.one_sequence import ONE_SEQUENCE
 
@@ -55,7 +57,7 @@ class SlidingWindowConfig(Config):
 class SlidingWindowMask(Mask):
     """Keys j with i - window < j <= i for query i, and |i - j| < window without causality.
 
-    Time O(L window E) per head where windows are gathered (long sequences); else O(L^2 E).
+    Time O(L window E) per head on long sequences; else O(L^2 E).
     """
 
     kind = "window"
@@ -64,25 +66,24 @@ class SlidingWindowMask(Mask):
 
     def __init__(self, config: SlidingWindowConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.reach = config.window - 1
-        self.recent = config.window
-        self.window_width = self.reach + 1 if dims.regime == "causal" else 2 * self.reach + 1
+        self.far = self.reach = config.window - 1
+        self.window_width = self.far + 1 if dims.regime == "causal" else 2 * self.far + 1
 
-    def window(self, call: Call) -> tuple[Allowed, None]:
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
         """A band of the matrix."""
-        distance = call.position[:, None] - call.key_position
-        near = (distance.abs() <= self.reach)[None, None]
-        return near if call.allowed is None else near & call.allowed, None
+        return (query - key).abs() <= self.far
 
     def gather(self, call: Call) -> Windows:
         """The band, row by row."""
         assert self.window_width is not None, "set above"
-        first = (call.position - self.reach)[None, None]
+        first = (call.position - self.far)[None, None]
         index, allowed, _ = window_keys(call, first, self.window_width)
         return Windows(index, allowed)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
         """Key by key."""
-        low, high = one.position - self.reach, one.position + self.reach
+        low, high = one.position - self.far, one.position + self.far
         seen = [one.visible(s) and low <= s <= high for s in range(one.num_keys)]
         return seen, [1.0] * one.num_keys

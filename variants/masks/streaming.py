@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.config import Config, IntRange, Legal
@@ -18,7 +20,6 @@ from bench.api.errors import InvalidConfig
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys
 from variants.one_sequence import CAUSAL_ONLY
 
@@ -59,8 +60,7 @@ class StreamingConfig(Config):
 class StreamingMask(Mask):
     """Keys j with j < sinks or i - window < j, up to the query's own place i.
 
-    Time O(L (sinks + window) E) per head where windows are gathered (long sequences); else
-    O(L^2 E).
+    Time O(L (sinks + window) E) per head on long sequences; else O(L^2 E).
     """
 
     kind = "window"
@@ -69,15 +69,16 @@ class StreamingMask(Mask):
 
     def __init__(self, config: StreamingConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.last = self.recent = config.window
+        self.last = config.window
+        self.reach = config.window - 1
         self.sinks = config.sinks
         self.window_width = config.window + config.sinks
 
-    def window(self, call: Call) -> tuple[Allowed, None]:
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
         """A band of the matrix and its first columns."""
-        distance = call.position[:, None] - call.key_position
-        near = ((distance < self.last) | (call.key_position < self.sinks))[None, None]
-        return near if call.allowed is None else near & call.allowed, None
+        return (query - key < self.last) | (key < self.sinks)
 
     def gather(self, call: Call) -> Windows:
         """The sinks that the band does not hold, then the band."""

@@ -7,11 +7,12 @@ query.
 Deviations: none. The first query has no key and reads zero.
 """
 
-from bench.api.call import Call
+from jaxtyping import Bool, Int
+from torch import Tensor
+
 from bench.api.mask import Mask
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, register
-from bench.api.shapes import Allowed
 from variants.one_sequence import CAUSAL_ONLY
 
 
@@ -31,10 +32,11 @@ class StrictlyPastMask(Mask):
     removes = frozenset({"stream"})
     unsupported = CAUSAL_ONLY
 
-    def window(self, call: Call) -> tuple[Allowed, None]:
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
         """The triangle below the diagonal."""
-        past = (call.key_position < call.position[:, None])[None, None]
-        return past if call.allowed is None else past & call.allowed, None
+        return key < query
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
         """Key by key."""

@@ -16,7 +16,7 @@ from bench.api.config import NoOptions
 from bench.api.normalizer import Normalized, Normalizer
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed, Energy
+from bench.api.shapes import Allowed, Energy, Query
 from bench.api.source import Tree
 from variants.normalizers.sink_softmax import oracle_sink_softmax, sink_softmax
 
@@ -38,6 +38,7 @@ class LearnedSinkNormalizer(Normalizer):
     """exp(e) / (exp(b) + sum exp(e)) over the allowed keys, b learned by head; time O(L S)."""
 
     starts = {"sink": 0.0}
+    has_sink = True
     visible_alone = True
 
     def __init__(self, config: NoOptions, dims: Dims) -> None:
@@ -49,6 +50,10 @@ class LearnedSinkNormalizer(Normalizer):
     ) -> Normalized:
         """Normalize each row together with the sink of its head."""
         return Normalized(sink_softmax(energy, allowed, self.sink))
+
+    def sink_energy(self, query: Query) -> Float[Tensor, " Hq"]:
+        """The logit of each head."""
+        return self.sink.flatten()
 
     def oracle(
         self,

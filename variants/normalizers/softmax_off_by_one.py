@@ -13,7 +13,7 @@ from bench.api.call import Call
 from bench.api.normalizer import Normalized, Normalizer
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed, Energy
+from bench.api.shapes import Allowed, Energy, Query
 from bench.api.source import Tree
 from variants.normalizers.sink_softmax import oracle_sink_softmax, sink_softmax
 
@@ -34,6 +34,7 @@ from variants.normalizers.sink_softmax import oracle_sink_softmax, sink_softmax
 class SoftmaxOffByOneNormalizer(Normalizer):
     """exp(e) / (1 + sum exp(e)) over the allowed keys; time O(L S) per head."""
 
+    has_sink = True
     visible_alone = True
 
     def normalize(
@@ -41,6 +42,10 @@ class SoftmaxOffByOneNormalizer(Normalizer):
     ) -> Normalized:
         """Normalize each row, with a logit of zero that reads nothing."""
         return Normalized(sink_softmax(energy, allowed, energy.new_zeros(1, 1, 1)))
+
+    def sink_energy(self, query: Query) -> Float[Tensor, " 1"]:
+        """Zero, for every head."""
+        return query.new_zeros(1)
 
     def oracle(
         self,

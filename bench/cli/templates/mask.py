@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor
 
-from bench.api.call import Call, Dims
+from bench.api.call import Dims
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
@@ -42,7 +42,7 @@ class NewNameConfig(Config):
     default_task=DefaultTask(task="recall"),
 )
 class NewNameMask(Mask):
-    """Keys i - w < j <= i; time O(L S)."""
+    """Keys i - w < j <= i; time O(L w) on long sequences."""
 
     kind = "window"
     unsupported: ClassVar[Mapping[Capability, str]] = {
@@ -53,14 +53,20 @@ class NewNameMask(Mask):
     def __init__(self, config: NewNameConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.size = config.window
+        # the furthest key that is seen; leave it out where there is no such distance
+        self.reach = config.window - 1
 
-    def window(self, call: Call) -> tuple[Bool[Tensor, "#B 1 L S"], None]:
-        """Keys less than a window away."""
-        distance = call.position[:, None] - call.key_position
-        near = ((distance >= 0) & (distance < self.size))[None, None]
-        return near if call.allowed is None else near & call.allowed, None
+    def sees(
+        self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]
+    ) -> Bool[Tensor, "*#n L S"]:
+        """Keys less than a window away, by their places.
+
+        A mask that goes by what queries and keys hold writes `window` in its place.
+        """
+        distance = query - key
+        return (distance >= 0) & (distance < self.size)
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
-        """The same, key by key; written from the paper, not from `window`."""
+        """The same, key by key; written from the paper, not from `sees`."""
         near = [0 <= one.position - s < self.size for s in range(one.num_keys)]
         return near, [1.0] * one.num_keys

@@ -4,6 +4,7 @@ import torch
 import variants
 from bench.api.errors import InvalidConfig
 from bench.api.kept_bytes import state_bytes
+from bench.conformance.checks_cost import Meter
 
 variants.load_all()
 DIM, HEADS = 12, 4
@@ -120,3 +121,35 @@ def test_products_begin_with_a_variance_near_one():
 def test_sizes_that_make_no_heads_are_refused(options):
     with pytest.raises(InvalidConfig, match="tpa: "):
         built(f"tpa[{options}]")
+
+
+@pytest.mark.parametrize("options", ["rank=1", "rank=4", "rank=2,position=alibi"])
+def test_a_step_behind_padding_reads_factors_as_if_they_were_written_out(options):
+    x, new = drawn(3, 6, DIM), drawn(3, 1, DIM, seed=2)
+    mask = torch.arange(6) < torch.tensor([6, 3, 0])[:, None]
+    here = torch.ones(3, 1, dtype=torch.bool)
+    found = []
+    for impl in ("auto", "eager"):
+        attention = built(f"tpa[{options}]", impl=impl)
+        with torch.no_grad():
+            start = attention.start(None, x)
+            _, prompt = attention.attend(x, None, start, own=(x, mask, None))
+            output, _ = attention.attend(
+                new, None, prompt.state, own=(new, here, None), want_weights=False
+            )
+        found.append(output)
+    torch.testing.assert_close(*found)
+
+
+def test_a_step_writes_no_key_out():
+    attention, keys = built("tpa[rank=2]", dim=64), 4000
+    x = drawn(1, keys, 64)
+    with torch.no_grad():
+        state = attention.attend(x, None, attention.start(None, x), own=(x, None, None))[1].state
+        for new in drawn(2, 1, 1, 64, seed=2):  # the first step makes room for those behind it
+            with Meter() as meter:
+                step = {"own": (new, None, None), "want_weights": False}
+                state = attention.attend(new, None, state, **step)[1].state
+    room = 1.25 * 4 * (4 + 16)
+    numbers = meter.peak / 8 / keys - room
+    assert numbers < 2 * (4 + 16), "energies of a key, and none of its 128 numbers"
