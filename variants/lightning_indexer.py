@@ -15,6 +15,7 @@ from bench.api.call import Call
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.inputs import SlotInput
+from bench.api.mask import Windows
 from bench.api.shapes import Allowed
 from bench.api.source import leaf
 
@@ -71,11 +72,25 @@ def index_scores(call: Call, key: Float[Tensor, "B S w"]) -> Float[Tensor, "B L 
 
 def best_keys(index: Float[Tensor, "B L S"], allowed: Allowed, count: int) -> Allowed:
     """The keys with the highest scores among those that are allowed; of a tie the later ones."""
+    count = min(count, index.shape[-1])
     ranked = index.detach()[:, None].masked_fill(~allowed, float("-inf"))
-    # sorted from the last key on, for a stable sort leaves equal scores in their order
-    order = ranked.flip(-1).argsort(dim=-1, descending=True, stable=True)[..., :count]
-    best = torch.zeros_like(ranked, dtype=torch.bool).scatter(-1, order, True).flip(-1)
-    return best & allowed
+    # a sort of all scores takes ten times as long on a processor
+    last = ranked.topk(count, -1).values[..., -1:]
+    above, tied = ranked > last, ranked == last
+    from_here = tied.flip(-1).cumsum(-1).flip(-1)
+    free = count - above.sum(-1, keepdim=True)
+    return (above | (tied & (from_here <= free))) & allowed
+
+
+def listed(best: Allowed, count: int) -> Windows:
+    """The same keys one by one.
+
+    Args:
+        best: What `best_keys` found.
+        count: How many it was asked for.
+    """
+    keys = best.byte().topk(min(count, best.shape[-1]), -1).indices
+    return Windows(keys, best.gather(-1, keys))
 
 
 def divergence(

@@ -5,17 +5,18 @@ through at once; a normalizer may scan over queries by itself; history makes the
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bench.api.blocks import block_length, blocks_pay, read_in_blocks
+from bench.api.blocks import block_length
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.component import Component
 from bench.api.errors import Refused
-from bench.api.fused import fused_softmax
+from bench.api.fused_chain import can_be_fused, holds_a_matrix, read_fused
 from bench.api.gathered import fold_call, fold_windows, spread, unfold
 from bench.api.history import History
 from bench.api.impl import Impl
@@ -24,6 +25,7 @@ from bench.api.mask import Mask
 from bench.api.normalizer import Normalizer
 from bench.api.oracle import chain_oracle
 from bench.api.packing import Packing
+from bench.api.parts import Answer, mix_in_parts, part_length
 from bench.api.position import Position
 from bench.api.readout import Readout
 from bench.api.score import Score
@@ -32,17 +34,8 @@ from bench.api.source import Memory, Source, State, Tree, branch
 from bench.api.stream import stream_hard
 from bench.api.variant import Variant
 
-GATHER_FROM = 24
-"""Sources this many times as long as a window are read by copying windows out; shorter ones are
-faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
 BLOCKS_FROM = 3
 """Sequences this many times as long as a block with its reach show linear growth."""
-PART = 2**22
-"""Energies that are held at once where neither weights nor gradients are wanted: 17 MB in float32.
-With 4,096 keys a processor takes about 0.7 of the time that it takes with all of them."""
-ON_A_GPU = 16
-"""Parts are so many times as large on a GPU, where starting an operation takes longer than a small
-one itself (not timed)."""
 LATE = 8
 """A cache of the last keys holds one key too many for so many of them, and then forgets these at
 once, so that a decode step copies eight keys and not all of a window."""
@@ -85,10 +78,9 @@ class Chain(Variant):
         self.default_read: Read = normalizer.default_read
         # in the order in which the normalizer names them, and what only the readout has behind
         self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
-        self._has_features = bool(histories) or any(p.gives_features for p in positions)
-        self.part_energies = PART
-        self._adds = any(position.changes_energy for position in positions)
-        self._fusable = self._can_be_fused()
+        self.has_features = bool(histories) or any(p.gives_features for p in positions)
+        self.adds = any(position.changes_energy for position in positions)
+        self._fusable = can_be_fused(self)
         # a position that reads queries or keys has tables of their width
         by_places = not any(position.energy_reads for position in positions)
         everything = mask.kind == "full"
@@ -111,29 +103,16 @@ class Chain(Variant):
 
     def _is_plain_softmax(self) -> bool:
         """Whether nothing but energies of queries and keys goes into a softmax."""
-        return self.normalizer.softmax_temperature is not None and not self._has_features
-
-    def _is_softmax_with_a_sink(self) -> bool:
-        """Whether nothing goes into it but those and a key without a value."""
-        return self.normalizer.has_sink and not self._has_features
-
-    def _can_be_fused(self) -> bool:
-        """Whether a fused kernel computes the same; nothing may look at single weights."""
-        return (
-            (self._is_plain_softmax() or self._is_softmax_with_a_sink())
-            and "weighted_sum" in self.readout.gives
-            and not self.mask.weighs
-            and not any(p.changes_output for p in self.positions)
-            and "dot_form" in self.score.gives
-        )
+        return self.normalizer.softmax_temperature is not None and not self.has_features
 
     def _can_be_gathered(self) -> bool:
         """Whether windows may be copied out.
 
         A copied window has forgotten where its keys stood, which draws go by.
         """
+        chosen = self.normalizer.window_width is not None and not self.mask.weighs
         return (
-            self._is_plain_softmax()
+            (self._is_plain_softmax() or (chosen and not self.has_features))
             and "key_local" in self.score.gives
             and not self._moved
             and "train" not in self.readout.reads
@@ -143,7 +122,7 @@ class Chain(Variant):
         """Whether a cache may lose old keys: it has other lengths then, which nobody may go by."""
         return (
             self.normalizer.visible_alone
-            and not self._has_features
+            and not self.has_features
             and "dot_form" in self.score.gives
             and "weighted_sum" in self.readout.gives
             and all(p.by_place for p in self.positions if p.changes_energy or p.changes_output)
@@ -151,16 +130,18 @@ class Chain(Variant):
 
     def _declare_cost(self) -> None:
         """Set the exponents of time and memory by the code that answers without weights."""
-        width, impl, reach = self.mask.window_width, self.impl, self.mask.reach
-        if self._fusable and reach is not None and not self._adds and impl != "eager":
+        width, impl, reach = self.window_width, self.impl, self.mask.reach
+        if self._fusable and reach is not None and not self.adds and impl != "eager":
             self.exponents_from = BLOCKS_FROM * (reach + block_length(reach))
             return
-        if self._gatherable and width is not None and impl == "auto":
-            self.exponents_from = GATHER_FROM * width
+        # what looks at keys to choose a window looks at all of them
+        by_places = self.mask.kind == "window" and self.normalizer.window_width is None
+        if self._gatherable and by_places and width is not None and impl == "auto":
+            self.exponents_from = round(self.gather_from * width)
             return
         self.time_exponent = max(part.time_exponent for part in self.components)
         # PyTorch's kernels hold no matrix where nothing is added or masked
-        if impl == "eager" or not self._fusable or self._adds or self.mask.kind != "full":
+        if impl == "eager" or not self._fusable or self.adds or self.mask.kind != "full":
             self.memory_exponent = max(part.memory_exponent for part in self.components)
 
     def prepare(self, source: Source) -> Memory:
@@ -203,44 +184,51 @@ class Chain(Variant):
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Run the chain; step by step where weights feed back into the score."""
         if self.steps and call.query.shape[2] > 1:
-            return self._mix_in_parts(call, carried, 1, self._step)
+            return mix_in_parts(call, carried, 1, self._step)
         plain = not want_weights and call.edit is None
         if self.impl == "sdpa" and not plain:
             raise Refused("impl=sdpa cannot return weights; ask without weights or use eager.")
+        answer = self._code(call, plain=plain)
+        if plain and self.impl != "eager" and self._holds_a_matrix(call, answer):
+            size = part_length(call, self._numbers_of_one(call), self.part_numbers)
+            return mix_in_parts(call, carried, size, answer)
+        return answer(call, carried)
+
+    def _code(self, call: Call, *, plain: bool) -> Answer:
+        """What computes this call fastest.
+
+        Args:
+            call: The call.
+            plain: Whether nothing but the output is wanted.
+        """
         fused = plain and self._fusable and self.impl != "eager"
         if self.normalizer.has_sink and call.query.shape[2] == 1:
             fused = False  # a key more is a copy of all keys, which a row of energies is not
-        gathers = self.impl == "auto" and self._gathers(call)
         # blocks read windows that go by places alone faster than a copy of each window
-        if gathers and not (fused and self.mask.reach is not None):
-            return self._mix_gathered(call, want_weights)
-        answer = self._mix_fused if fused else self._mix_at_once
-        size = call.query.shape[2]
-        if plain and not (fused and self._fused_without_a_matrix(call)):
-            size = self._part_length(call)
-        if size < call.query.shape[2]:
-            return self._mix_in_parts(call, carried, size, answer)
-        return answer(call, carried)
+        in_blocks = fused and self.mask.reach is not None
+        if self.impl == "auto" and self._gathers(call) and not in_blocks:
+            return partial(self._mix_gathered, want_weights=not plain)
+        return self._mix_fused if fused else self._mix_at_once
 
-    def _part_length(self, call: Call) -> int:
-        """Queries that are answered together where each has a row of a matrix."""
-        rows, heads, length, _ = call.query.shape
-        # gradients keep the rows of all parts, and compiled code would hold every part
-        if self.impl == "eager" or torch.is_grad_enabled() or torch.compiler.is_compiling():
-            return length
-        of_one = rows * heads * call.memory.source.key.shape[2]
-        most = self.part_energies * (1 if call.query.device.type == "cpu" else ON_A_GPU)
-        # two parts save no time
-        return length if of_one * length <= 2 * most else max(1, most // of_one)
+    def _holds_a_matrix(self, call: Call, answer: Answer) -> bool:
+        return answer != self._mix_fused or holds_a_matrix(self, call)
+
+    def _numbers_of_one(self, call: Call) -> int:
+        """Numbers that a single query holds: an energy for each key, or a window of vectors."""
+        rows, heads, _, width = call.query.shape
+        keys = call.memory.source.key.shape[2]
+        if self._gathers(call) and self.mask.window_width is not None:
+            keys = 2 * width * self.mask.window_width
+        return rows * heads * max(1, keys)
 
     def _gathers(self, call: Call) -> bool:
         """Whether windows are so small that copying them out pays, and nobody edits weights."""
-        width = self.mask.window_width
+        width = self.window_width
         if not self._gatherable or width is None or call.edit is not None:
             return False
         if call.memory.forgotten:  # windows are listed by the places of keys
             return False
-        return call.memory.source.key.shape[2] >= GATHER_FROM * width
+        return call.memory.source.key.shape[2] >= self.gather_from * width
 
     def _mix_at_once(self, call: Call, carried: Tree) -> MixResult:
         seen = {f.branch: f.advance(call, branch(carried, f.branch)) for f in self.histories}
@@ -272,23 +260,30 @@ class Chain(Variant):
             allowed = scored if allowed is None else allowed & scored
         return allowed, log_post_weight
 
-    def _mix_gathered(self, call: Call, want_weights: bool) -> MixResult:
+    def _mix_gathered(self, call: Call, carried: Tree, *, want_weights: bool) -> MixResult:
         """Every query as a row of its own, whose keys are its window."""
         length = call.query.shape[2]
-        windows = self.mask.gather(call)
+        if self.normalizer.window_width is None:
+            windows = self.mask.gather(call)
+        else:
+            chosen = self.normalizer.gather(call, self.window(call)[0])
+            if chosen is None:
+                return self._mix_at_once(call, carried)
+            windows = chosen
         inner = fold_call(call, windows.keys, (self.score.branch, self.readout.branch))
         allowed = fold_windows(windows.allowed)
-        weights = self.normalizer.normalize(
-            self.score.energy(inner, None), allowed, {}, inner
-        ).weights
+        energy = self.score.energy(inner, None)
+        normalized = self.normalizer.normalize(energy, allowed, {}, inner)
+        weights = normalized.weights
         if windows.log_post_weight is not None:
             weights = weights * fold_windows(windows.log_post_weight).exp()
         output = unfold(self.readout.read(inner, weights, allowed), length)
+        terms = {name: x.view(-1, length) for name, x in normalized.terms.items()}
         if not want_weights:
-            return MixResult(output, None, {"normalizer": {}}, {})
+            return MixResult(output, None, {"normalizer": {}}, terms)
         num_keys = call.memory.source.key.shape[2]
         found = spread(unfold(weights, length), windows.keys, num_keys)
-        return MixResult(output, found, {"normalizer": {}}, {})
+        return MixResult(output, found, {"normalizer": {}}, terms)
 
     def _read(self, call: Call, weights: Weights, allowed: Allowed | None) -> Mixed:
         output = self.readout.read(call, weights, allowed)
@@ -298,7 +293,7 @@ class Chain(Variant):
         return output
 
     def _features(self, call: Call, seen: Mapping[str, Tree]) -> Features | None:
-        if not self._has_features:
+        if not self.has_features:
             return None
         parts = [history.features(call, seen[history.branch]) for history in self.histories]
         parts += [position.features(call) for position in self.positions if position.gives_features]
@@ -307,83 +302,12 @@ class Chain(Variant):
         shape = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
         return torch.cat([part.expand(*shape, -1) for part in parts], -1)
 
+    def _mix_fused(self, call: Call, carried: Tree) -> MixResult:
+        return MixResult(read_fused(self, call), None, carried, {})
+
     def _step(self, call: Call, carried: Tree) -> MixResult:
         """A single query whose weights go into the next one."""
         return self.mix(call, carried, want_weights=True)
-
-    def _mix_in_parts(
-        self, call: Call, carried: Tree, size: int, answer: Callable[[Call, Tree], MixResult]
-    ) -> MixResult:
-        """Some queries after the others, all with the keys of the whole call."""
-        found: list[MixResult] = []
-        for index, query in enumerate(call.query.split(size, 2)):
-            found.append(answer(call.part(index * size, query), carried))
-            carried = found[-1].carried
-        weights = [step.weights for step in found if step.weights is not None]
-        terms = {
-            name: torch.cat([step.terms[name] for step in found], 1) for name in found[0].terms
-        }
-        output = torch.cat([step.output for step in found], 2)
-        return MixResult(output, torch.cat(weights, 2) if weights else None, carried, terms)
-
-    def _mix_fused(self, call: Call, carried: Tree) -> MixResult:
-        return MixResult(self._fused(call), None, carried, {})
-
-    def _reads_in_blocks(self, call: Call) -> bool:
-        """Whether windows are read block by block."""
-        reach = self.mask.reach
-        return reach is not None and not self._adds and blocks_pay(call, reach)
-
-    def _needs_no_mask(self, call: Call) -> bool:
-        """Whether every key is seen, or every one that is not in the future."""
-        if self._adds or self.mask.kind != "full" or call.memory.source.mask is not None:
-            return False
-        # is_causal aligns top-left, which is right only where the queries are all of the keys
-        square = call.offset == 0 and call.query.shape[2] == call.memory.source.key.shape[2]
-        return not call.causal or square
-
-    def _fused_without_a_matrix(self, call: Call) -> bool:
-        return self._reads_in_blocks(call) or self._needs_no_mask(call)
-
-    def _fused(self, call: Call) -> Mixed:
-        form = self.score.dot_form(call)
-        assert form is not None, "a score that gives dot_form must have one"
-        query, key, scale = form
-        normalizer = self.normalizer
-        temperature = normalizer.softmax_temperature or 1.0
-        sink = normalizer.sink_energy(query) if normalizer.has_sink else None
-        scale = scale / temperature
-        source = call.memory.source
-        # values that are the front of the keys are read with them, which copies neither
-        whole = source.shared > 0 and key is source.key
-        value = key if whole else source.value
-        if source.packing is not None:
-            mask = None if self._needs_no_mask(call) else self._attention_mask(call, temperature)
-            return source.packing.read(query, key, mask=mask, scale=scale)
-        if self._reads_in_blocks(call):
-            read = read_in_blocks(
-                query, key, value, call=call, mask=self.mask, scale=scale, sink=sink
-            )
-        else:
-            plain = self._needs_no_mask(call)
-            mask = None if plain else self._attention_mask(call, temperature)
-            read = fused_softmax(
-                query, key, value, mask=mask, causal=plain and call.causal, scale=scale, sink=sink
-            )
-        return read[..., : source.shared] if whole else read
-
-    def _attention_mask(self, call: Call, temperature: float) -> Tensor | None:
-        """True where a key is seen, or what is added to its energy."""
-        allowed, _ = self.window(call)
-        bias: Tensor | None = None
-        for position in self.positions:
-            if position.changes_energy:
-                bias = position.energy(call) if bias is None else bias + position.energy(call)
-        if bias is None:
-            return allowed
-        if temperature != 1:
-            bias = bias / temperature
-        return bias if allowed is None else bias.masked_fill(~allowed, float("-inf"))
 
     def stream(
         self, query: Float[Tensor, "B Hq 1 Eq"], memory: Memory, pointer: Int[Tensor, "B Hq"]
@@ -397,13 +321,19 @@ class Chain(Variant):
             or "weighted_sum" not in self.readout.gives
             or self.mask.kind != "full"
             or self._moved
-            or self._has_features
+            or self.has_features
         ):
             raise Refused(
                 "streaming needs a score that looks at one key at a time, the full mask, "
                 "a weighted sum, and neither positions inside attention nor history."
             )
         return stream_hard(self, query, memory, pointer)
+
+    @property
+    def window_width(self) -> int | None:
+        """Keys of a window, where windows can be listed."""
+        chosen = self.normalizer.window_width
+        return self.mask.window_width if chosen is None else chosen
 
     @property
     def _moved(self) -> bool:

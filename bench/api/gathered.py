@@ -14,8 +14,12 @@ from bench.api.call import Call
 from bench.api.source import Memory, Source, branch, tree_map
 from bench.api.stream import take_keys
 
+GATHER_FROM = 24
+"""Sources this many times as long as a window are read by copying windows out; shorter ones are
+faster as a mask (one CPU core, forward and backward; they cross between 15 and 50)."""
 
-def fold_call(call: Call, index: Int[Tensor, "B Hq L W"], branches: Iterable[str]) -> Call:
+
+def fold_call(call: Call, index: Int[Tensor, "#B #Hq L W"], branches: Iterable[str]) -> Call:
     """The call of single queries: B L rows, one query and W keys each.
 
     Args:
@@ -28,7 +32,7 @@ def fold_call(call: Call, index: Int[Tensor, "B Hq L W"], branches: Iterable[str
     source = replace(call.memory.source, mask=None, tokens=None)
     taken = take_keys(Memory(source, parts), index.flatten(2))
 
-    def fold(leaf: Shaped[Tensor, "B Hq LW *n"]) -> Shaped[Tensor, "BL Hq W *n"]:
+    def fold(leaf: Shaped[Tensor, "B H LW *n"]) -> Shaped[Tensor, "BL H W *n"]:
         return leaf.unflatten(2, (length, width)).transpose(1, 2).flatten(0, 1)
 
     whole = taken.source
@@ -45,7 +49,7 @@ def fold_call(call: Call, index: Int[Tensor, "B Hq L W"], branches: Iterable[str
     )
 
 
-def fold_windows(x: Shaped[Tensor, "B Hq L W"]) -> Shaped[Tensor, "BL Hq 1 W"]:
+def fold_windows(x: Shaped[Tensor, "#B #Hq L W"]) -> Shaped[Tensor, "#BL #Hq 1 W"]:
     """Something of each query's window, as the folded call sees it."""
     return x.transpose(1, 2).flatten(0, 1).unsqueeze(2)
 
@@ -56,9 +60,9 @@ def unfold(x: Float[Tensor, "BL Hq 1 n"], length: int) -> Float[Tensor, "B Hq L 
 
 
 def spread(
-    weights: Float[Tensor, "B Hq L W"], index: Int[Tensor, "B Hq L W"], num_keys: int
+    weights: Float[Tensor, "B Hq L W"], index: Int[Tensor, "#B #Hq L W"], num_keys: int
 ) -> Float[Tensor, "B Hq L S"]:
     """Weights of windows as weights of all keys, zero outside."""
     found = weights.new_zeros(*weights.shape[:3], num_keys)
     # keys that are not allowed weigh nothing, so it does not matter where they point
-    return found.scatter_add(-1, index, weights)
+    return found.scatter_add(-1, index.expand_as(weights), weights)

@@ -8,6 +8,7 @@ from torch import Tensor
 from bench.api.axes import Axis
 from bench.api.call import Call, Read
 from bench.api.component import Component
+from bench.api.mask import Windows
 from bench.api.one_query import OneQuery, OracleState
 from bench.api.score import Score
 from bench.api.shapes import Allowed, Energy, Query, Weights
@@ -41,6 +42,8 @@ class Normalizer(Component):
     has_sink: ClassVar[bool] = False
     """Whether this is a softmax over the allowed keys and a key of its own, which has no value and
     whose energy is `sink_energy`."""
+    window_width: int | None = None
+    """Keys that a query reads at most; set where `gather` can choose them."""
     visible_alone: bool = False
     """Whether weights of the allowed keys depend on their energies alone, neither on hidden keys
     nor on where keys stand, so that a cache may forget what a window no longer shows."""
@@ -49,6 +52,21 @@ class Normalizer(Component):
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
         """Weights of every key; exactly zero where not allowed and on rows without a key."""
+        raise NotImplementedError
+
+    def gather(self, call: Call, allowed: Allowed | None) -> Windows | None:
+        """The keys that each query reads by a softmax, where inputs of the keys choose them.
+
+        Asked where `window_width` is set, so that few energies are computed. `normalize` is then
+        asked about these keys alone.
+
+        Args:
+            call: The queries and all keys.
+            allowed: Keys that may be chosen; None for all.
+
+        Returns:
+            The keys, alike for all heads or not; None where all are read.
+        """
         raise NotImplementedError
 
     def sink_energy(self, query: Query) -> Float[Tensor, " #Hq"]:

@@ -101,14 +101,13 @@ def _read(
     return chain.normalizer.stop_weights(call, allowed.unsqueeze(2)) @ taken.source.value
 
 
-def take_keys(memory: Memory, index: Int[Tensor, "B Hq n"]) -> Memory:
-    """Gather keys per head; legal only where the score is key-local."""
+def take_keys(memory: Memory, index: Int[Tensor, "#B #Hq n"]) -> Memory:
+    """Gather keys per head, or the same of all heads; legal only where the score is key-local."""
 
     def take(leaf: Tensor) -> Tensor:
-        wide = expand_heads(leaf, index.shape[1])
-        shape = (*index.shape, *([1] * (leaf.dim() - 3)))
-        where = index.view(shape).expand(*index.shape, *leaf.shape[3:])
-        return wide.gather(2, where)
+        wide = leaf if index.shape[1] == 1 else expand_heads(leaf, index.shape[1])
+        where = index.view(*index.shape, *([1] * (leaf.dim() - 3)))
+        return wide.gather(2, where.expand(*wide.shape[:2], index.shape[2], *leaf.shape[3:]))
 
     source = memory.source
     extras = tree_map(take, source.extras)

@@ -13,11 +13,13 @@ from torch import Tensor, nn
 from bench.api.axes import DEFAULTS, Axis
 from bench.api.call import Attended, Call, Dims, Edit, MixResult, OracleOptions, QueryShape, Read
 from bench.api.errors import Refused
+from bench.api.gathered import GATHER_FROM
 from bench.api.has_capabilities import HasCapabilities
 from bench.api.history import History
 from bench.api.impl import Impl
 from bench.api.inputs import NO_INPUTS, Inputs
 from bench.api.noise import Noise
+from bench.api.parts import PART
 from bench.api.position import Position
 from bench.api.shapes import Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree
@@ -61,6 +63,10 @@ class Variant(HasCapabilities, ABC):
     """The same for the most bytes that are held at once."""
     exponents_from: int = 0
     """Keys from which on both exponents hold."""
+    part_numbers: int = PART
+    """Numbers that many queries hold at once where they are answered in parts."""
+    gather_from: float = GATHER_FROM
+    """How many times as long as a window a source is that is read by copies of windows."""
     spread: float = 1.0
     """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
     ends at a distance, or else most questions would have no key in reach and show nothing."""

@@ -41,9 +41,9 @@ def heads(subject: Placed) -> None:
         same = found[row, : wanted.shape[0]]
         sentence = f"through the heads, row {row} differs from the loops"
         expect_near(same, wanted, LOOPS, sentence)
-        for one in bare:
-            same_bare = one[row, : wanted.shape[0]]
-            expect_near(same_bare, wanted, LOOPS, f"{sentence} where no weights are wanted")
+        for plain in bare:
+            without = f"{sentence} where no weights are wanted"
+            expect_near(plain[row, : wanted.shape[0]], wanted, LOOPS, without)
         mine.append(same.flatten())
         looped.append(wanted.flatten())
     maps = (*slot.key_maps.named_parameters(), *slot.query_maps.named_parameters())

@@ -92,19 +92,18 @@ def _equals_its_parts(subject: Placed, question: Question) -> None:
 
 
 def _equals_parts_of_the_code(subject: Placed, question: Question) -> None:
-    """Calls that a chain divides by itself, because their energies take too much memory."""
-    chain = subject.variant
-    if not isinstance(chain, Chain):
-        return
+    """Calls that the code divides by itself, and windows that it copies out, at any length."""
+    variant = subject.variant
     mode = ReadMode("expected", weights=False)
-    at, usual = first_in_parts((*[PART] * (LENGTH // PART), LENGTH % PART)), chain.part_energies
+    at = first_in_parts((*[PART] * (LENGTH // PART), LENGTH % PART))
+    usual = variant.part_numbers, variant.gather_from
     with torch.no_grad():
         whole = answer(subject, question, mode)
-        chain.part_energies = PART * question.query.shape[1] * LENGTH
+        variant.part_numbers, variant.gather_from = PART * question.query.shape[1] * LENGTH, 0
         try:
             parts = answer(subject, question, mode)
         finally:
-            chain.part_energies = usual
+            variant.part_numbers, variant.gather_from = usual
     sentence = f"{mode}: {LENGTH} queries that the code reads {PART} at a time differ"
     expect_near(parts.output, whole.output, LOOPS, sentence, at)
 
@@ -142,4 +141,4 @@ def _rows_of_a_large_batch_stand_alone(subject: Placed) -> None:
 def copies_windows(subject: Placed) -> bool:
     """Whether windows of this place are copied out where a sequence is so much longer."""
     variant = subject.variant
-    return isinstance(variant, Chain) and variant.mask.window_width is not None
+    return isinstance(variant, Chain) and variant.window_width is not None

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.api import chain
+from bench.api.variant import Variant
 from bench.conformance.checks_cost import Meter, exponent
 
 
@@ -23,7 +23,7 @@ def places(beneath, answer, draw):
 @pytest.fixture
 def always_gather(monkeypatch):
     """Copy windows out of short sequences, too."""
-    monkeypatch.setattr(chain, "GATHER_FROM", 0)
+    monkeypatch.setattr(Variant, "gather_from", 0)
 
 
 @pytest.fixture

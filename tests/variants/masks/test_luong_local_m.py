@@ -5,13 +5,15 @@ import variants
 from bench.api import chain
 from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.gathered import GATHER_FROM
 from bench.api.source import Source
+from bench.api.variant import Variant
 from bench.conformance.checks_cost import Meter, exponent
 
 
 @pytest.fixture
 def always_gather(monkeypatch):
-    monkeypatch.setattr(chain, "GATHER_FROM", 0)
+    monkeypatch.setattr(Variant, "gather_from", 0)
 
 
 @pytest.fixture
@@ -59,7 +61,7 @@ def test_gradients_of_copied_windows_are_those_of_the_mask(
 ):
     found = []
     for gather_from in (0, 1000):
-        monkeypatch.setattr(chain, "GATHER_FROM", gather_from)
+        monkeypatch.setattr(Variant, "gather_from", gather_from)
         drawn = draw(3, 2, 7, 9, lengths=[9, 4, 0])
         variant = beneath(mask)
         leaves = [drawn.query, drawn.source.key, drawn.source.value]
@@ -80,7 +82,7 @@ def test_long_sources_are_copied_out_and_short_ones_and_eager_code_masked(
     monkeypatch.setattr(
         chain.Chain,
         "_mix_gathered",
-        lambda self, *given: used.append(1) or plain(self, *given),
+        lambda self, *given, **how: used.append(1) or plain(self, *given, **how),
     )
 
     def asks(selector, keys, impl="auto"):
@@ -89,7 +91,7 @@ def test_long_sources_are_copied_out_and_short_ones_and_eager_code_masked(
         answer(beneath(selector, impl=impl), drawn.query, drawn.source)
         return bool(used)
 
-    long = 3 * chain.GATHER_FROM
+    long = 3 * GATHER_FROM
     assert asks("luong_local_m[window=1]", long)
     assert not asks("luong_local_m[window=1]", long - 1)
     assert not asks("luong_local_m[window=1]", long, impl="eager")

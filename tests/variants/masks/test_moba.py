@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ import variants
 from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Memory, Source
+from bench.api.variant import Variant
 from bench.conformance import as_text, certify
 from variants.block_means import block_means
 
@@ -52,6 +55,31 @@ def test_a_query_sees_its_own_block_and_the_best_ones_before(block, chosen, leng
             blocks = {own, *liked[: chosen - 1]}
             wanted = [s <= t and s // block in blocks for s in range(length)]
             assert found[head, t].tolist() == wanted
+
+
+@pytest.fixture
+def always_gather(monkeypatch):
+    monkeypatch.setattr(Variant, "gather_from", 0)
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("options", ["block=2,chosen=2", "block=3,chosen=1", "block=1,chosen=9"])
+def test_blocks_that_are_copied_out_equal_the_loops(equals_oracle, always_gather, options, padded):
+    equals_oracle(f"moba[{options}]", "causal", padded=padded)
+
+
+def test_a_step_behind_padding_copies_none_of_it(always_gather):
+    attention, x, new = built("moba[block=2,chosen=3]"), drawn(2, 9, DIM), drawn(2, 1, DIM, seed=2)
+    mask = torch.arange(9) < torch.tensor([9, 4])[:, None]
+    here = torch.ones(2, 1, dtype=torch.bool)
+    with torch.no_grad():
+        state = attention.attend(x, None, attention.start(None, x), own=(x, mask, None))[1].state
+        found, _ = attention.attend(new, None, state, own=(new, here, None))
+        changed = replace(state.cache.source, value=state.cache.source.value.clone())
+        changed.value[1, :, 4:9] = 100.0
+        state = replace(state, cache=replace(state.cache, source=changed))
+        same, _ = attention.attend(new, None, state, own=(new, here, None))
+    assert torch.equal(found, same)
 
 
 def test_one_block_is_the_own_one():
