@@ -184,7 +184,7 @@ class Chain(Variant):
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Run the chain; step by step where weights feed back into the score."""
         if self.steps and call.query.shape[2] > 1:
-            return mix_in_parts(call, carried, 1, self._step)
+            return mix_in_parts(call, carried, 1, self._step, want_weights=True)
         plain = not want_weights and call.edit is None
         if self.impl == "sdpa" and not plain:
             raise Refused("impl=sdpa cannot return weights; ask without weights or use eager.")

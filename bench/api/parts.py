@@ -34,12 +34,23 @@ def part_length(call: Call, of_one: int, most: int) -> int:
     return length if of_one * length <= 2 * most else max(1, most // of_one)
 
 
-def mix_in_parts(call: Call, carried: Tree, size: int, answer: Answer) -> MixResult:
-    """Answer so many queries at a time, and put the answers together."""
+def mix_in_parts(
+    call: Call, carried: Tree, size: int, answer: Answer, *, want_weights: bool = False
+) -> MixResult:
+    """Answer so many queries at a time, and put the answers together.
+
+    Args:
+        call: All queries.
+        carried: What is carried before the first one.
+        size: Queries of a part.
+        answer: What answers a part.
+        want_weights: Whether to keep the weights of the parts, where there are any.
+    """
     found: list[MixResult] = []
     for index, query in enumerate(call.query.split(size, 2)):
-        found.append(answer(call.part(index * size, query), carried))
-        carried = found[-1].carried
+        one = answer(call.part(index * size, query), carried)
+        carried = one.carried
+        found.append(one if want_weights else one._replace(weights=None))
     if len(found) == 1:
         return found[0]
     weights = [one.weights for one in found if one.weights is not None]

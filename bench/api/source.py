@@ -85,6 +85,21 @@ class Source:
         value = key[..., : self.shared] if self.shared else self.value
         return replace(self, key=key, value=value)
 
+    def some(self, start: int, count: int) -> "Source":
+        """Neighboring keys, with what stands beside them."""
+
+        def cut(dim: int) -> Callable[[Tensor], Tensor]:
+            return lambda x: x.narrow(dim, start, count)
+
+        return replace(
+            self,
+            key=cut(2)(self.key),
+            value=cut(2)(self.value),
+            mask=None if self.mask is None else cut(1)(self.mask),
+            tokens=None if self.tokens is None else cut(1)(self.tokens),
+            extras=tree_map(cut(2), self.extras),
+        )
+
     def written(self) -> "Source":
         """The same source with keys and values written out."""
         if self.packing is None:
@@ -137,19 +152,7 @@ class Memory:
 
     def newest(self, count: int) -> Source:
         """Keys that came last, with what stands beside them."""
-
-        def last(dim: int) -> Callable[[Tensor], Tensor]:
-            return lambda x: x.narrow(dim, x.shape[dim] - count, count)
-
-        source = self.source
-        return replace(
-            source,
-            key=last(2)(source.key),
-            value=last(2)(source.value),
-            mask=None if source.mask is None else last(1)(source.mask),
-            tokens=None if source.tokens is None else last(1)(source.tokens),
-            extras=tree_map(last(2), source.extras),
-        )
+        return self.source.some(self.source.key.shape[2] - count, count)
 
     def with_values(self, value: Value) -> "Memory":
         """The same keys with values that are kept elsewhere."""

@@ -19,7 +19,7 @@ from bench.api.history import History
 from bench.api.impl import Impl
 from bench.api.inputs import NO_INPUTS, Inputs
 from bench.api.noise import Noise
-from bench.api.parts import PART
+from bench.api.parts import PART, mix_in_parts, part_length
 from bench.api.position import Position
 from bench.api.shapes import Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree
@@ -63,6 +63,9 @@ class Variant(HasCapabilities, ABC):
     """The same for the most bytes that are held at once."""
     exponents_from: int = 0
     """Keys from which on both exponents hold."""
+    rows_alone: ClassVar[bool] = False
+    """Whether a query is answered by its place and the keys of the call alone, whatever other
+    queries there are, so that many of them are answered in parts."""
     part_numbers: int = PART
     """Numbers that many queries hold at once where they are answered in parts."""
     gather_from: float = GATHER_FROM
@@ -231,7 +234,7 @@ class Variant(HasCapabilities, ABC):
             extras=extras or {},
             edit=edit,
         )
-        output, weights, carried, terms = self.mix(call, state.carried, want_weights)
+        output, weights, carried, terms = self._in_parts(call, state.carried, want_weights)
         if weights is not None and memory.forgotten:
             weights = _spread(weights, call)
         if cache is not None and not torch.is_grad_enabled():
@@ -269,6 +272,16 @@ class Variant(HasCapabilities, ABC):
     def trim(self, cache: Memory) -> Memory:
         """The cache without what no later query sees."""
         return cache
+
+    def _in_parts(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """`mix`, in parts where the queries are many and independent of each other."""
+        plain = self.impl == "auto" and not want_weights and call.edit is None
+        if not (self.rows_alone and plain):
+            return self.mix(call, carried, want_weights)
+        rows, heads, _, _ = call.query.shape
+        of_one = rows * heads * max(1, call.memory.source.key.shape[2])
+        answer = partial(self.mix, want_weights=False)
+        return mix_in_parts(call, carried, part_length(call, of_one, self.part_numbers), answer)
 
     @abstractmethod
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:

@@ -5,6 +5,7 @@ https://arxiv.org/abs/2606.19348, section 2.3. What its two mechanisms share.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple, Unpack
 
 import torch
@@ -17,6 +18,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
+from bench.api.parts import mix_in_parts, part_length
 from bench.api.shapes import Allowed
 from bench.api.source import Memory, Source, State, Tree, branch, leaf, tree_join, tree_map
 from variants.mechanisms.turned import Turned
@@ -29,6 +31,9 @@ KEY_GATE, VALUE_GATE = "key_gate", "value_gate"
 NEAR, OPEN, ENTRIES, REAL, REAL_ENTRIES = "near", "open", "entries", "real", "real_entries"
 """Branches of the state: keys and values of the last tokens; what blocks that are not compressed
 yet will need beside them; entries; and, where there is padding, what of them is real."""
+
+AT_ONCE = 256
+"""Queries of a part at most, because each of them has an energy of every token of its part."""
 
 
 class Choice(NamedTuple):
@@ -144,6 +149,21 @@ class CompressedEntries(Turned):
         return State(carried={NEAR: near, OPEN: still, ENTRIES: entries})
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Many queries in parts, each with the keys that came with it."""
+        rows, heads, length, _ = call.query.shape
+        entries = leaf(carried, ENTRIES, "key").shape[2] + length // self.size
+        of_one = rows * heads * (entries + self.near + min(length, AT_ONCE))
+        size = part_length(call, of_one, self.part_numbers) if self.impl == "auto" else length
+        if size < length:
+            size = min(size, AT_ONCE)
+
+        def answer(part: Call, carried: Tree) -> MixResult:
+            source = call.memory.source.some(part.offset - call.offset, part.query.shape[2])
+            return self._mix_part(replace(part, memory=Memory(source)), carried)
+
+        return mix_in_parts(call, carried, size, answer)
+
+    def _mix_part(self, call: Call, carried: Tree) -> MixResult:
         """Compress blocks that have been closed, read entries and the window, forget the rest."""
         source, end = call.memory.source, call.offset + call.query.shape[2]
         near = tree_join(branch(carried, NEAR), {"key": source.key, "value": source.value}, 2)

@@ -86,6 +86,7 @@ class Differential(Biased):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"signed", "key_local"})
+    rows_alone = True
 
     def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)

@@ -77,6 +77,7 @@ class Hopfield(Biased):
     }
     starts_outside = "every step draws the query nearer to few patterns, which is what retrieval is"
     editable = True
+    rows_alone = True
 
     def __init__(self, config: HopfieldConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)

@@ -89,6 +89,7 @@ class MemN2N(Biased):
         "query; the backbone `memn2n` starts its states within N(0, 0.1), not with variance 1"
     )
     editable = True
+    rows_alone = True
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)

@@ -43,6 +43,7 @@ class TalkingHeads(Biased):
     needs = frozenset({"equal_width"})
     gives = frozenset({"signed", "weighted_sum", "key_local"})
     editable = True
+    rows_alone = True
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
