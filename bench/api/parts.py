@@ -50,9 +50,11 @@ def mix_in_parts(
     for index, query in enumerate(call.query.split(size, 2)):
         one = answer(call.part(index * size, query), carried)
         carried = one.carried
-        found.append(one if want_weights else one._replace(weights=None))
+        # what earlier parts carried would be kept alive
+        kept = one._replace(carried={})
+        found.append(kept if want_weights else kept._replace(weights=None))
     if len(found) == 1:
-        return found[0]
+        return found[0]._replace(carried=carried)
     weights = [one.weights for one in found if one.weights is not None]
     terms = {name: torch.cat([one.terms[name] for one in found], 1) for name in found[0].terms}
     output = torch.cat([one.output for one in found], 2)
