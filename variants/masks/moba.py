@@ -108,7 +108,7 @@ class MobaMask(Mask):
     def _best(self, call: Call) -> tuple[Int[Tensor, "B Hq L K"], int]:
         """Earlier blocks that queries like best, and how many blocks there are."""
         source = call.memory.source
-        mean, _ = block_means(source.key.detach(), source.key_mask(), self.size)
+        mean, _ = block_means(source.key.detach(), source.mask, self.size)
         affinity = call.query.detach() @ expand_heads(mean, call.query.shape[1]).transpose(-1, -2)
         numbers = torch.arange(mean.shape[2], device=mean.device)
         before = numbers < call.position[:, None] // self.size

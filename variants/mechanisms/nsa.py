@@ -163,8 +163,7 @@ class Nsa(Biased):
             return carried
         some = slice(known.shape[1] * self.size, whole * self.size)
         key, value = source.key[:, :, some], source.value[:, :, some]
-        real = key.new_ones(key.shape[0], key.shape[2], dtype=torch.bool)
-        real = real if source.mask is None else source.mask[:, some]
+        real = None if source.mask is None else source.mask[:, some]
         mean_key, count = block_means(key, real, self.size)
         mean_value, _ = block_means(value, real, self.size)
         return {

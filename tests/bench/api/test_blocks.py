@@ -71,7 +71,7 @@ def small_blocks(monkeypatch):
     [*((mask, "causal") for mask in MASKS), *((mask, "self") for mask in TWO_SIDED)],
 )
 def test_blocks_equal_the_matrix(monkeypatch, mask, regime, length, padded):
-    monkeypatch.setattr("bench.api.chain.blocks_pay", lambda call, reach: True)
+    monkeypatch.setattr("bench.api.fused_chain.blocks_pay", lambda call, reach: True)
     query, source = draw(length, padded=padded)
     real = slice(None) if source.mask is None else source.mask[:, None, :, None]
     found = []

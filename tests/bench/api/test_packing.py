@@ -63,7 +63,8 @@ def test_caches_grow_forget_and_are_picked_from_while_packed(gradients):
 def test_a_call_sees_what_is_written_out_and_knows_what_was_forgotten():
     attention = variants.build("mha", dim=12, heads=2, regime="causal").variant
     packed = part(source(), slice(0, 5)).forget(1, 2, 0)
-    found = attention.unpack(packed, packed.source.written())
+    query = torch.zeros(3, 2, 2, 6)
+    found = attention.opened(packed, query, None, plain=False)
     assert found.source.key.shape == (3, 2, 3, 6)
     assert (found.sinks, found.forgotten) == (1, 2)
-    assert attention.unpack(found, found.source.written()) is found
+    assert attention.opened(found, query, None, plain=False) is found

@@ -110,6 +110,15 @@ def test_the_mean_of_a_block_leaves_padding_out():
     assert not found[:, :, 2].any()
 
 
+@pytest.mark.parametrize("length", [1, 5, 6, 9])
+def test_means_without_padding_are_those_of_a_mask_that_shows_all(length):
+    key = drawn(2, 3, length, 4)
+    found, count = block_means(key, None, 3)
+    wanted, counted = block_means(key, torch.ones(2, length, dtype=torch.bool), 3)
+    torch.testing.assert_close(found, wanted)
+    assert torch.equal(count, counted)
+
+
 def test_no_gradient_goes_through_the_choice():
     attention = built("moba[block=2,chosen=2]")
     x = drawn(1, 8, DIM).requires_grad_()
