@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from bench.running.catalog import describe_variant
 from bench.running.families import tasks_by_family
 from reports.folder import read_folder
 from reports.markdown import escape
+from reports.ranked_table.saturation import edge
+from reports.tested import tested_comparisons
 from results.frame import COLUMNS
 from results.row import Row
 
@@ -160,6 +163,36 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
         ("flagship.parquet", "transduction", "raffel_monotonic", "better"),
     ):
         assert outcome_of(pack, task, variant, "scaled_dot") == wanted, (task, variant)
+
+
+@pytest.mark.slow
+def test_pages_count_the_decisions_of_quick_as_the_report_does():
+    folder = read_folder(ROOT / "results/published/quick.parquet")
+    every, of_baseline, reversal = Counter(), Counter(), Counter()
+    for one in tested_comparisons(folder):
+        for pair, test in one.primary.items():
+            at_edge = test.outcome == "equivalent" and edge(one, pair.variant, pair.reference)
+            outcome = "at an edge" if at_edge else test.outcome
+            every[outcome] += 1
+            if pair.reference == one.baseline:
+                of_baseline[outcome] += 1
+                if one.title.startswith("transduction[rule=reverse] (cross"):
+                    reversal[outcome] += 1
+    decided = [
+        sum(found[o] for o in ("better", "worse", "equivalent")) for found in (every, of_baseline)
+    ]
+    said = [
+        f"Of the {every.total()} primary hypotheses of `quick`, five seeds decide {decided[0]} "
+        f"({decided[0] / every.total():.0%}), {every['undecided']} are undecided, "
+        f"and {every['at an edge']} are",
+        f"{decided[1]} of {of_baseline.total()} are decided: {of_baseline['better']} better, "
+        f"{of_baseline['worse']} worse",
+    ]
+    limits = " ".join((ROOT / "docs/limits.md").read_text(encoding="utf-8").split())
+    for sentence in said:
+        assert sentence in limits
+    beaten = f"on reversal {reversal['better']} of {reversal.total()} variants are better"
+    assert beaten in " ".join(README.split())
 
 
 def test_two_thirds_of_the_calibrated_rates_lie_at_an_end_of_the_grid():

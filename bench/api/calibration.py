@@ -138,8 +138,10 @@ def stored_choices(name: str) -> tuple[Choice, ...]:
         held = json.loads(path.read_text(encoding="utf-8"))
         return tuple(_choice(one) for one in held["choices"])
     except (ValueError, KeyError, TypeError) as error:
+        line = isinstance(error, json.JSONDecodeError) and f"line {error.lineno} is no JSON"
         raise InvalidConfig(
-            f"{path} is no calibration ({error}); remove it and run `bench calibrate {name}`."
+            f"{path} is no calibration ({line or 'it has not what a choice has'}); remove it and "
+            f"run `bench calibrate {name}`."
         ) from error
 
 

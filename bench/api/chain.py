@@ -202,7 +202,7 @@ class Chain(Variant):
             plain: Whether nothing but the output is wanted.
         """
         fused = plain and self._fusable and self.impl != "eager"
-        if self.normalizer.has_sink and call.query.shape[2] == 1:
+        if self.normalizer.has_sink and call.query.shape[2] == 1 and self.impl == "auto":
             fused = False  # a key more is a copy of all keys, which a row of energies is not
         # blocks read windows that go by places alone faster than a copy of each window
         in_blocks = fused and self.mask.reach is not None

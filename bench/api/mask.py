@@ -28,7 +28,8 @@ class Mask(Component):
 
     branch = "mask"
     kind: ClassVar[Literal["full", "window", "dense"]] = "dense"
-    """Symbolic form, so that a fused kernel need not read a mask."""
+    """`full`: every key, so that fused code need not read a mask. `window`: windows that are found
+    without a look at the keys, so that long sources cost linear time. `dense`: others."""
     window_width: int | None = None
     """Keys in the largest window; set where `gather` can list them."""
     reach: int | None = None
