@@ -40,6 +40,11 @@ HOW_TO_READ = (
     "read. Heads are those that were timed: query heads; key heads × width of a key + width of a "
     "value."
 )
+OVER_LENGTHS = {
+    DECODE: ("decoding", "Decoded tokens per second against {}, by keys in the cache"),
+    PREFILL: ("prompts", "Tokens of a prompt per second against {}, by the length of the prompt"),
+}
+"""Key and title of a table over lengths, by what it shows."""
 MOST_NAMED = 3
 """Variants that the sentence names."""
 
@@ -78,34 +83,35 @@ def longest_slot_section(folder: RunFolder) -> Section | None:
     blocks: tuple[Block, ...] = (
         Paragraph(HOW_TO_READ),
         table,
-        *_over_lengths(folder, place, slots),
+        *_over_lengths(folder, place, slots, DECODE),
+        *_over_lengths(folder, place, slots, PREFILL),
     )
     title = "Prompts and decoding with a layer"
     return Section(key="longest", title=title, blocks=blocks, group="summary")
 
 
 def _over_lengths(
-    folder: RunFolder, longest: tuple[Any, ...], slots: Slots
+    folder: RunFolder, longest: tuple[Any, ...], slots: Slots, metric: str
 ) -> tuple[TableBlock, ...]:
-    """Decoding of every variant with caches of several lengths; nothing where there is one."""
+    """Ratios of every variant at several lengths; nothing where there is one length."""
     shown = places_by_length(longest, slots)
     if len(shown) < 2:
         return ()
     label, base = folder.catalog.label, folder.catalog.baseline
     names = {name for place in shown.values() for name in slots.lines[place] if name != base}
     found = {
-        name: [slots.lines[place].get(name, {}).get(DECODE) for place in shown.values()]
+        name: [slots.lines[place].get(name, {}).get(metric) for place in shown.values()]
         for name in names
     }
 
     def order(name: str) -> tuple[int, float, str]:
-        """Those with the longest cache first, by their ratio there."""
+        """Those with the longest prompt first, by their ratio there."""
         known = [(-at, -line["ratio"]) for at, line in enumerate(found[name]) if line is not None]
         return *min(known, default=(1, 0.0)), name
 
     table = TableBlock(
-        key="decoding-over-lengths",
-        title=f"Decoded tokens per second against {label(base)}, by keys in the cache",
+        key=f"{OVER_LENGTHS[metric][0]}-over-lengths",
+        title=OVER_LENGTHS[metric][1].format(label(base)),
         columns=(
             Column(title="Variant"),
             *(Column(title=f"{length:,.0f}", numeric=True, better="higher") for length in shown),
@@ -115,7 +121,7 @@ def _over_lengths(
                 (TableCell(text=label(name)), *(_ratio(label(name), line) for line in found[name]))
                 for name in sorted(names, key=order)
             ),
-            _noise_row(slots.lines[place] for place in shown.values()),
+            _noise_row((slots.lines[place] for place in shown.values()), metric),
         ),
         notes=(
             "Ratios with 95% t intervals over rounds of one process; more than 1 is faster than "
@@ -129,9 +135,11 @@ def _over_lengths(
     return (table,)
 
 
-def _noise_row(lines: Iterable[Mapping[str, Mapping[str, Line]]]) -> tuple[TableCell, ...]:
-    """The A/A noise of decoding in each column."""
-    found = [most_noise(one.values(), DECODE) for one in lines]
+def _noise_row(
+    lines: Iterable[Mapping[str, Mapping[str, Line]]], metric: str
+) -> tuple[TableCell, ...]:
+    """The A/A noise of a measurement in each column."""
+    found = [most_noise(one.values(), metric) for one in lines]
     cells = [
         TableCell(text=_percent(noise), sort=noise)
         if math.isfinite(noise)

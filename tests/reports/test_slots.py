@@ -128,12 +128,16 @@ def test_the_title_says_what_was_timed(batch):
 
 def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_is_faster():
     section = longest_slot_section(folder(FOUND))
-    table, lengths = section.blocks[1:]
+    table, lengths, prompts = section.blocks[1:]
     assert section.group == "summary"
     assert table.title.startswith("1 row of 1,024 tokens")
     assert [column.title for column in lengths.columns] == ["Variant", "256", "1,024"]
     rows = [[cell.text for cell in row] for row in lengths.rows]
     assert rows == [["window", "2.00", "2.00"], ["A/A noise", "10%", "10%"]]
+    assert "by keys in the cache" in lengths.title
+    assert prompts.title.startswith("Tokens of a prompt per second against cache")
+    assert [cell.text for cell in prompts.rows[0]] == ["window", "1.00", "1.00"]
+    assert {lengths.key, prompts.key} == {"decoding-over-lengths", "prompts-over-lengths"}
     told = slots_sentence(folder(FOUND))
     assert told.startswith(
         "With 1,024 keys in the cache of one layer (1 row, float32 on cpu), 1 of 1 variant decodes"
