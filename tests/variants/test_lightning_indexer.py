@@ -13,6 +13,7 @@ from variants.lightning_indexer import (
     best_keys,
     divergence,
     index_scores,
+    listed,
     oracle_best,
     oracle_divergence,
     oracle_index,
@@ -65,8 +66,11 @@ def test_the_choice_is_that_of_loops(keys, count, seed):
     index = torch.randint(-1, 2, (1, 1, keys), generator=rng).double()
     allowed = torch.rand(1, 1, 1, keys, generator=rng) < 0.7
     wanted = oracle_best(list(index[0, 0]), allowed[0, 0, 0].tolist(), count)
-    assert best_keys(index, allowed, count)[0, 0, 0].tolist() == wanted
+    best = best_keys(index, allowed, count)
+    assert best[0, 0, 0].tolist() == wanted
     assert sum(wanted) == min(count, int(allowed.sum()))
+    windows = listed(best, count)
+    assert torch.equal(torch.zeros_like(best).scatter(-1, windows.keys, windows.allowed), best)
 
 
 def test_golden_divergence():

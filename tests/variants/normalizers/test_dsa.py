@@ -1,13 +1,11 @@
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import variants
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.kept_bytes import state_bytes
 from bench.api.variant import Variant
-from variants.lightning_indexer import KEY, KL, QUERY, WEIGHT, best_keys, listed, oracle_best
+from variants.lightning_indexer import KEY, KL, QUERY, WEIGHT
 
 variants.load_all()
 DIM, HEADS, LENGTH = 8, 2, 12
@@ -85,31 +83,6 @@ def test_the_keys_are_those_that_the_indexer_scores_highest():
     for t in range(3, LENGTH):
         best = sorted(range(t + 1), key=lambda s: (-float(index[t, s]), -s))[:3]
         assert sorted(best) == answer.weights[0, 0, t].nonzero().flatten().tolist()
-
-
-def test_of_a_tie_the_later_keys_are_read():
-    index = torch.tensor([0.0, 2.0, 0.0, 0.0, -1.0, 0.0])[None, None]
-    allowed = torch.tensor([True, True, True, False, True, True])[None, None, None]
-    found = best_keys(index, allowed, 3)
-    assert found[0, 0, 0].nonzero().flatten().tolist() == [1, 2, 5]
-    assert torch.equal(best_keys(index, allowed, 99), allowed)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 9), st.integers(1, 12), st.integers(0, 10**6))
-def test_the_best_keys_are_those_of_a_sort(keys, count, seed):
-    rng = torch.Generator().manual_seed(seed)
-    index = torch.randint(-1, 2, (2, 3, keys), generator=rng).double()
-    allowed = torch.rand(2, 1, 3, keys, generator=rng) < 0.7
-    found = best_keys(index, allowed, count)
-    for row in range(2):
-        for query in range(3):
-            seen = allowed[row, 0, query].tolist()
-            wanted = oracle_best(list(index[row, query]), seen, count)
-            assert found[row, 0, query].tolist() == wanted
-    windows = listed(found, count)
-    again = torch.zeros_like(found).scatter(-1, windows.keys, windows.allowed)
-    assert torch.equal(again, found)
 
 
 @pytest.mark.parametrize("padded", [True, False])
