@@ -14,10 +14,6 @@ from bench.api.call import Call
 from bench.api.source import Memory, Source, branch, tree_map
 from bench.api.stream import take_keys
 
-GATHER_FROM = 48
-"""Sources this many times as long as a window are read by copying windows out; shorter ones are
-faster as a mask (one CPU core; the two cross between 40 and 60)."""
-
 
 def fold_call(call: Call, index: Int[Tensor, "#B #Hq L W"], branches: Iterable[str]) -> Call:
     """The call of single queries: B L rows, one query and W keys each.

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from bench.api.axes import DEFAULTS, Axis
 from bench.api.call import Attended, Call, Dims, Edit, MixResult, OracleOptions, QueryShape, Read
 from bench.api.errors import Refused
-from bench.api.gathered import GATHER_FROM
 from bench.api.has_capabilities import HasCapabilities
 from bench.api.history import History
 from bench.api.impl import Impl
@@ -68,8 +67,9 @@ class Variant(HasCapabilities, ABC):
     queries there are, so that many of them are answered in parts."""
     part_numbers: int = PART
     """Numbers that many queries hold at once where they are answered in parts."""
-    gather_from: float = GATHER_FROM
-    """How many times as long as a window a source is that is read by copies of windows."""
+    gather_from: float = 48
+    """How many times as long as a window a source is that is read by copies of windows. Shorter
+    ones are faster as a mask (one CPU core; the two cross between 40 and 60)."""
     spread: float = 1.0
     """Deviation of queries and keys that the conformance suite draws; less than 1 where attention
     ends at a distance, or else most questions would have no key in reach and show nothing."""

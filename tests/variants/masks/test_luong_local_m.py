@@ -5,7 +5,6 @@ import variants
 from bench.api import chain
 from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.gathered import GATHER_FROM
 from bench.api.source import Source
 from bench.api.variant import Variant
 from bench.conformance.checks_cost import Meter, exponent
@@ -91,7 +90,7 @@ def test_long_sources_are_copied_out_and_short_ones_and_eager_code_masked(
         answer(beneath(selector, impl=impl), drawn.query, drawn.source)
         return bool(used)
 
-    long = 3 * GATHER_FROM
+    long = 3 * Variant.gather_from
     assert asks("luong_local_m[window=1]", long)
     assert not asks("luong_local_m[window=1]", long - 1)
     assert not asks("luong_local_m[window=1]", long, impl="eager")
