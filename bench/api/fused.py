@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
+from bench.api.call import Call
 from bench.api.heads import expand_heads
 from bench.api.shapes import Key, Mixed, Query, Value
 
@@ -60,6 +61,31 @@ def fused_softmax(
         scale=scale,
     )
     return read[..., :wanted]
+
+
+def needs_no_mask(call: Call) -> bool:
+    """Whether every key is seen, or every one that is not in the future."""
+    if call.memory.source.mask is not None:
+        return False
+    # is_causal aligns top-left, which is right only where the queries are all of the keys
+    square = call.offset == 0 and call.query.shape[2] == call.memory.source.key.shape[2]
+    return not call.causal or square
+
+
+def read_softmax(call: Call, query: Query, key: Key, value: Value, scale: float) -> Mixed:
+    """Read by the softmax over the keys that a call may see, with vectors of its own.
+
+    Args:
+        call: Says where queries and keys stand, and which keys are real.
+        query: As many as the call has.
+        key: The same.
+        value: What is read of each key.
+        scale: Factor of the dot products.
+    """
+    plain = needs_no_mask(call)
+    mask = None if plain else call.allowed
+    causal = plain and call.causal
+    return fused_softmax(query, key, value, mask=mask, causal=causal, scale=scale)
 
 
 def _beside_a_sink(

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from bench.api.blocks import blocks_pay, read_in_blocks
 from bench.api.call import Call
-from bench.api.fused import fused_softmax
+from bench.api.fused import fused_softmax, needs_no_mask
 from bench.api.shapes import Mixed
 
 if TYPE_CHECKING:
@@ -63,11 +63,7 @@ def _in_blocks(chain: "Chain", call: Call) -> bool:
 
 def _without_a_mask(chain: "Chain", call: Call) -> bool:
     """Whether every key is seen, or every one that is not in the future."""
-    if chain.adds or chain.mask.kind != "full" or call.memory.source.mask is not None:
-        return False
-    # is_causal aligns top-left, which is right only where the queries are all of the keys
-    square = call.offset == 0 and call.query.shape[2] == call.memory.source.key.shape[2]
-    return not call.causal or square
+    return not chain.adds and chain.mask.kind == "full" and needs_no_mask(call)
 
 
 def _mask(chain: "Chain", call: Call, temperature: float) -> Tensor | None:

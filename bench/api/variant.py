@@ -62,9 +62,6 @@ class Variant(HasCapabilities, ABC):
     """The same for the most bytes that are held at once."""
     exponents_from: int = 0
     """Keys from which on both exponents hold."""
-    rows_alone: ClassVar[bool] = False
-    """Whether a query is answered by its place and the keys of the call alone, whatever other
-    queries there are, so that many of them are answered in parts."""
     part_numbers: int = PART
     """Numbers that many queries hold at once where they are answered in parts."""
     gather_from: float = 48
@@ -276,12 +273,20 @@ class Variant(HasCapabilities, ABC):
     def _in_parts(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """`mix`, in parts where the queries are many and independent of each other."""
         plain = self.impl == "auto" and not want_weights and call.edit is None
-        if not (self.rows_alone and plain):
+        if not (plain and self.rows_alone()):
             return self.mix(call, carried, want_weights)
         rows, heads, _, _ = call.query.shape
         of_one = rows * heads * max(1, call.memory.source.key.shape[2])
         answer = partial(self.mix, want_weights=False)
         return mix_in_parts(call, carried, part_length(call, of_one, self.part_numbers), answer)
+
+    def rows_alone(self) -> bool:
+        """Whether many queries are answered in parts.
+
+        True where a query is answered by its place and the keys of the call alone, whatever other
+        queries there are, and holds a number for each key.
+        """
+        return False
 
     @abstractmethod
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:

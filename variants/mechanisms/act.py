@@ -80,7 +80,6 @@ class Act(Biased):
         "query; the backbone `memn2n` starts its states within N(0, 0.1), not with variance 1"
     )
     editable = True
-    rows_alone = True
 
     def __init__(self, config: ActConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -97,6 +96,10 @@ class Act(Biased):
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
         """A dot product and a weighted sum a hop."""
         return self.hops * 4 * batch * heads * queries * keys * dims.key_width
+
+    def rows_alone(self) -> bool:
+        """Each query is read alone."""
+        return True
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Make all hops and average them by when each query stops."""

@@ -152,7 +152,7 @@ class CompressedEntries(Turned):
         """Many queries in parts, each with the keys that came with it."""
         rows, heads, length, _ = call.query.shape
         entries = leaf(carried, ENTRIES, "key").shape[2] + length // self.size
-        of_one = rows * heads * (entries + self.near + min(length, AT_ONCE))
+        of_one = rows * heads * (entries + self.near + length)
         size = part_length(call, of_one, self.part_numbers) if self.impl == "auto" else length
         if size < length:
             size = min(size, AT_ONCE)

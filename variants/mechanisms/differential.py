@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.config import Choices, Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.fused import read_softmax
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
@@ -86,7 +87,6 @@ class Differential(Biased):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"signed", "key_local"})
-    rows_alone = True
 
     def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -158,8 +158,20 @@ class Differential(Biased):
         """The difference of two rows that sum to one and to lambda."""
         return (1 - self.share()).expand(self.dims.heads)
 
+    def rows_alone(self) -> bool:
+        """Where positions add to energies; else fused code holds no number for each key."""
+        return any(position.changes_energy for position in self.positions)
+
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Two maps, their difference, the values, the norm."""
+        if self.impl == "auto" and not want_weights and not self.rows_alone():
+            source, scale = call.memory.source, self.map_width**-0.5
+            one, two = (
+                read_softmax(call, call.query[..., m], source.key[..., m], source.value, scale)
+                for m in self.maps
+            )
+            output = one - self.share().to(one.dtype) * two
+            return MixResult(self._normalized(output), None, carried, {})
         first, second = (
             masked_softmax(self._energy(call, part), call.allowed) for part in self.maps
         )

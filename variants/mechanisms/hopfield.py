@@ -21,6 +21,7 @@ from torch import Tensor
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.fused import read_softmax
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.position import Content
@@ -77,7 +78,6 @@ class Hopfield(Biased):
     }
     starts_outside = "every step draws the query nearer to few patterns, which is what retrieval is"
     editable = True
-    rows_alone = True
 
     def __init__(self, config: HopfieldConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -90,8 +90,19 @@ class Hopfield(Biased):
         """A dot product and a weighted sum a step."""
         return self.num_steps * 4 * batch * heads * queries * keys * dims.key_width
 
+    def rows_alone(self) -> bool:
+        """Where positions add to energies; else fused code holds no number for each key."""
+        return any(position.changes_energy for position in self.positions)
+
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Move the query among the keys, then read the values."""
+        plain = not want_weights and call.edit is None
+        if self.impl == "auto" and plain and not self.rows_alone():
+            own, asked = call.memory.source, call.query
+            for _ in range(self.num_steps - 1):
+                asked = read_softmax(call, asked, own.key, own.key, self.beta)
+            found = read_softmax(call, asked, own.key, own.value, self.beta)
+            return MixResult(found, None, carried, {})
         source, allowed = call.memory.source, call.allowed
         key = expand_heads(source.key, self.dims.heads)
         value = expand_heads(source.value, self.dims.heads)

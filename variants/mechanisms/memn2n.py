@@ -89,7 +89,6 @@ class MemN2N(Biased):
         "query; the backbone `memn2n` starts its states within N(0, 0.1), not with variance 1"
     )
     editable = True
-    rows_alone = True
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -117,6 +116,10 @@ class MemN2N(Biased):
         later = {f"value{k + 2}": per_head_linear(value, m) for k, m in enumerate(self.later)}
         memory = super().prepare(source)
         return replace(memory, parts={**memory.parts, **later})
+
+    def rows_alone(self) -> bool:
+        """Each query is read alone."""
+        return True
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Read the memory as often as there are hops."""

@@ -43,7 +43,6 @@ class TalkingHeads(Biased):
     needs = frozenset({"equal_width"})
     gives = frozenset({"signed", "weighted_sum", "key_local"})
     editable = True
-    rows_alone = True
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
@@ -58,6 +57,10 @@ class TalkingHeads(Biased):
     def row_sums(self) -> Float[Tensor, " Hq"]:
         """Each head's share of rows that sum to one."""
         return self.after.sum(1)
+
+    def rows_alone(self) -> bool:
+        """Each query is read alone."""
+        return True
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Mix, normalize, mix again, read."""
