@@ -24,10 +24,10 @@ from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.docs.variants import variants_page
 from bench.running.catalog import describe_variant
 from bench.running.families import tasks_by_family
+from reports import tested
 from reports.folder import read_folder
 from reports.markdown import escape
 from reports.ranked_table.saturation import edge
-from reports.tested import tested_comparisons
 from results.frame import COLUMNS
 from results.row import Row
 
@@ -169,7 +169,7 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
 def test_pages_count_the_decisions_of_quick_as_the_report_does():
     folder = read_folder(ROOT / "results/published/quick.parquet")
     every, of_baseline, reversal = Counter(), Counter(), Counter()
-    for one in tested_comparisons(folder):
+    for one in tested.tested_comparisons(folder):
         for pair, test in one.primary.items():
             at_edge = test.outcome == "equivalent" and edge(one, pair.variant, pair.reference)
             outcome = "at an edge" if at_edge else test.outcome
