@@ -27,7 +27,12 @@ def without_output(mine, theirs):
     for name in ("query", "key", "value"):
         layer, other = getattr(mine.heads, f"to_{name}"), getattr(theirs, name)
         pairs |= {layer.weight: other.weight, layer.bias: other.bias}
-    copy_weights({**pairs, mine.heads.to_output.weight: torch.eye(WIDTH)})
+    copy_weights(
+        {
+            **pairs,
+            mine.heads.to_output.weight: torch.eye(WIDTH, dtype=mine.heads.to_query.weight.dtype),
+        }
+    )
     torch.nn.init.zeros_(mine.heads.to_output.bias)
     return {str(at): pair for at, pair in enumerate(pairs.items())}
 
@@ -55,6 +60,8 @@ def test_a_window_with_global_tokens_is_that_of_longformer(agree, global_tokens)
     chosen = f"longformer[global_tokens={global_tokens},window=3]"
     mine = built(chosen)
     pairs = without_output(mine, theirs)
+    # a softmax does not see a bias of all keys: its gradient is zero, and rounding
+    pairs = {at: pair for at, pair in pairs.items() if pair[0] is not mine.heads.to_key.bias}
     x = states(12)
     everywhere = (torch.arange(12) < global_tokens).expand(2, -1)
     found = theirs(
@@ -84,12 +91,12 @@ def test_blocks_are_those_of_bigbird_with_our_random_ones(agree, monkeypatch):
         max_position_embeddings=64,
         use_bias=True,
     )
-    theirs = big_bird.BigBirdBlockSparseAttention(config, seed=0).eval()
+    theirs = big_bird.BigBirdBlockSparseAttention(config, seed=0).eval().double()
     draw_parameters(theirs)
     chosen = "bigbird[block=2,ends=1,near=1,random=1]"
-    mine = built(chosen)
+    mine = built(chosen).double()
     pairs = without_output(mine, theirs)
-    x = states(16)
+    x = states(16).detach().double().requires_grad_()
     seen = mine.answer_all(x, x)[1].weights[0].detach() > 0
     seen = seen.view(HEADS, 8, 2, 8, 2).any(-1).any(2)
     block = torch.arange(8)
