@@ -22,7 +22,7 @@ longer."""
 
 
 def block_length(reach: int) -> int:
-    """Queries that are asked together. At half of the reach each key is copied three times."""
+    """Queries of a block. Each key is copied three times at most, without causality five times."""
     return max(SMALLEST, -(-reach // 2))
 
 
@@ -97,7 +97,7 @@ class _Cut:
         )
 
     def keys(self, x: Shaped[Tensor, "B H S E"]) -> Shaped[Tensor, "N H K E"]:
-        """What stands at the keys of each block; zeros outside of the sequence."""
+        """Sinks and span of each block, of keys or values; zeros outside of the sequence."""
         end = self.first + (self.blocks - 1) * self.size + self.span
         front, back = max(0, -self.first), max(0, end - x.shape[2])
         padded = functional.pad(x, (0, 0, front, back))
@@ -121,7 +121,7 @@ def _allowed(cut: _Cut, call: Call, mask: Mask) -> Bool[Tensor, "N 1 C K"]:
     allowed = _seen(query, key, call, mask) & there
     if cut.sinks:
         sink = torch.arange(cut.sinks, device=device)[None, None]
-        # a sink that stands in the span is seen there
+        # a sink inside the span must not count twice
         outside = (sink < start) | (memory.forgotten > 0)
         allowed = torch.cat((_seen(query, sink, call, mask) & outside, allowed), 2)
     allowed = allowed[None]

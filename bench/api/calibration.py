@@ -138,10 +138,11 @@ def stored_choices(name: str) -> tuple[Choice, ...]:
         held = json.loads(path.read_text(encoding="utf-8"))
         return tuple(_choice(one) for one in held["choices"])
     except (ValueError, KeyError, TypeError) as error:
-        line = isinstance(error, json.JSONDecodeError) and f"line {error.lineno} is no JSON"
+        why = "its fields are not those of a choice"
+        if isinstance(error, json.JSONDecodeError):
+            why = f"line {error.lineno} is no JSON"
         raise InvalidConfig(
-            f"{path} is no calibration ({line or 'it has not what a choice has'}); remove it and "
-            f"run `bench calibrate {name}`."
+            f"{path} is no calibration ({why}); remove it and run `bench calibrate {name}`."
         ) from error
 
 

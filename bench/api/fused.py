@@ -98,10 +98,11 @@ def _beside_a_sink(
     scale: float,
     sink: Float[Tensor, " #Hq"],
 ) -> Mixed:
-    """`fused_softmax` with a key in front that is one where all others are zero.
+    """`fused_softmax` with one more key, the sink, in front of the others.
 
-    Queries have the energy there. Under causality a query that nobody asks stands in front, too, so
-    that each of the others sees one key more.
+    Vectors get one more dimension. In it the sink is 1 and other keys are 0, and each query has the
+    energy of the sink. Under causality a dummy query is put in front as well, so that each real
+    query sees the sink besides its own keys.
     """
     energy = (sink.to(query.dtype) / scale).view(1, -1, 1, 1).expand(*query.shape[:3], 1)
     first = functional.pad(key.new_ones(1), (key.shape[3], ALIGNED - 1))

@@ -85,8 +85,8 @@ class Source:
         value = key[..., : self.shared] if self.shared else self.value
         return replace(self, key=key, value=value)
 
-    def some(self, start: int, count: int) -> "Source":
-        """Neighboring keys, with what stands beside them."""
+    def narrow(self, start: int, count: int) -> "Source":
+        """A range of keys, with their values, mask, tokens and inputs."""
 
         def cut(dim: int) -> Callable[[Tensor], Tensor]:
             return lambda x: x.narrow(dim, start, count)
@@ -152,7 +152,7 @@ class Memory:
 
     def newest(self, count: int) -> Source:
         """Keys that came last, with what stands beside them."""
-        return self.source.some(self.source.key.shape[2] - count, count)
+        return self.source.narrow(self.source.key.shape[2] - count, count)
 
     def with_values(self, value: Value) -> "Memory":
         """The same keys with values that are kept elsewhere."""

@@ -63,7 +63,7 @@ class Variant(HasCapabilities, ABC):
     exponents_from: int = 0
     """Keys from which on both exponents hold."""
     part_numbers: int = PART
-    """Numbers that many queries hold at once where they are answered in parts."""
+    """Most numbers that are held at once where a call is answered in parts."""
     gather_from: float = 48
     """How many times as long as a window a source is that is read by copies of windows. Shorter
     ones are faster as a mask (one CPU core; the two cross between 40 and 60)."""
@@ -281,10 +281,10 @@ class Variant(HasCapabilities, ABC):
         return mix_in_parts(call, carried, part_length(call, of_one, self.part_numbers), answer)
 
     def rows_alone(self) -> bool:
-        """Whether many queries are answered in parts.
+        """Whether long calls are answered in parts.
 
-        True where a query is answered by its place and the keys of the call alone, whatever other
-        queries there are, and holds a number for each key.
+        True where the answer to a query does not depend on other queries, and needs a number for
+        each key.
         """
         return False
 

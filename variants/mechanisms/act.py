@@ -98,7 +98,7 @@ class Act(Biased):
         return self.hops * 4 * batch * heads * queries * keys * dims.key_width
 
     def rows_alone(self) -> bool:
-        """Each query is read alone."""
+        """No query depends on another one."""
         return True
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:

@@ -158,7 +158,7 @@ class CompressedEntries(Turned):
             size = min(size, AT_ONCE)
 
         def answer(part: Call, carried: Tree) -> MixResult:
-            source = call.memory.source.some(part.offset - call.offset, part.query.shape[2])
+            source = call.memory.source.narrow(part.offset - call.offset, part.query.shape[2])
             return self._mix_part(replace(part, memory=Memory(source)), carried)
 
         return mix_in_parts(call, carried, size, answer)

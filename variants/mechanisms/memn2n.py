@@ -118,7 +118,7 @@ class MemN2N(Biased):
         return replace(memory, parts={**memory.parts, **later})
 
     def rows_alone(self) -> bool:
-        """Each query is read alone."""
+        """No query depends on another one."""
         return True
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:

@@ -59,7 +59,7 @@ class TalkingHeads(Biased):
         return self.after.sum(1)
 
     def rows_alone(self) -> bool:
-        """Each query is read alone."""
+        """No query depends on another one."""
         return True
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:

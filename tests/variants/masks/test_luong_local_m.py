@@ -11,11 +11,6 @@ from bench.conformance.checks_cost import Meter, exponent
 
 
 @pytest.fixture
-def always_gather(monkeypatch):
-    monkeypatch.setattr(Variant, "gather_from", 0)
-
-
-@pytest.fixture
 def seen(beneath, answer, draw):
     """`seen(selector, lengths, queries, keys, regime)` -> places with weight, row by row."""
 

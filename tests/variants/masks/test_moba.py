@@ -9,7 +9,6 @@ import variants
 from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Memory, Source
-from bench.api.variant import Variant
 from bench.conformance import as_text, certify
 from variants.block_means import block_means
 
@@ -55,11 +54,6 @@ def test_a_query_sees_its_own_block_and_the_best_ones_before(block, chosen, leng
             blocks = {own, *liked[: chosen - 1]}
             wanted = [s <= t and s // block in blocks for s in range(length)]
             assert found[head, t].tolist() == wanted
-
-
-@pytest.fixture
-def always_gather(monkeypatch):
-    monkeypatch.setattr(Variant, "gather_from", 0)
 
 
 @pytest.mark.parametrize("padded", [True, False])
