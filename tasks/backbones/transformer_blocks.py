@@ -14,7 +14,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.slot import Slot
 from bench.api.source import Memory, State
 from bench.api.trace import Mode
-from tasks.backbones.precision import Precision, linear
+from tasks.backbones.precision import Precision, linear, project_in
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class BlockConfig(Config):
     positions_each_layer: bool = False
     """Whether positions are added in front of every block, not of the first alone."""
     precision: Precision = "float32"
-    """Of the products with weights outside attention: feed-forward sublayers and the vocabulary."""
+    """Of products with weights: projections of heads, feed-forward sublayers, the vocabulary."""
 
     def __post_init__(self) -> None:
         """Check that heads divide the width."""
@@ -209,6 +209,8 @@ class Block(nn.Module):
             )
         self.adds_positions = config.positions_each_layer and not first
         self.own, self.cross = own, cross
+        for slot in (own, *(() if cross is None else cross.slots)):
+            project_in(slot.heads, config.precision)
         self.own_around = Sublayer(config)
         sublayers = 0 if cross is None else cross.num_sublayers
         self.cross_around = nn.ModuleList(Sublayer(config) for _ in range(sublayers))

@@ -23,8 +23,8 @@ LSTM = (
 )
 """Recurrent in source and target, both with cells of memory."""
 TRANSFORMER = "transformer_seq2seq[width=128,layers=1,heads=4]"
-DEEP = "transformer_seq2seq[width=256,layers=3,heads=4,dropout=0.2,precision=bfloat16]"
-"""The transformer of the preset `flagship`."""
+DEEP = "transformer_seq2seq[width=128,layers=3,heads=4,dropout=0.2,precision=bfloat16]"
+"""The transformer of the preset `flagship`. One of width 256 trains 2.6 times as long."""
 ATTENTIONS = (
     "none_state",
     "dot",
@@ -35,7 +35,7 @@ ATTENTIONS = (
     "luong_local_p",
 )
 """What the recurrent decoder of the preset `flagship` reads the source by."""
-POSITIONS = ("uniform", "scaled_dot", "sinusoid", "learned", "shaw_rpr", "rope", "t5_bias", "alibi")
+POSITIONS = ("uniform", "scaled_dot", "sinusoid", "learned", "shaw_rpr", "rope", "t5_bias")
 """What tells the words of the source apart in the encoder of the transformer; the first two do
 not."""
 

@@ -59,13 +59,13 @@ def test_dropout_acts_in_training_alone(backbone, task, built):
     ("task", "backbone", "option", "maps"),
     [
         ("transduction", "rnn_seq2seq[hidden=16,embedding=8{}]", "projection", 1),
-        ("transduction", "transformer_seq2seq[width=16,heads=2,layers=1{}]", "precision", 5),
-        ("offset", "transformer_decoder[width=16,heads=2,layers=1{}]", "precision", 3),
+        ("transduction", "transformer_seq2seq[width=16,heads=2,layers=1{}]", "precision", 17),
+        ("offset", "transformer_decoder[width=16,heads=2,layers=1{}]", "precision", 7),
         (
             "distant_pair[farthest=4,length=9,pairs=2,symbols=5]",
             "tagger[width=16,heads=2,layers=1{}]",
             "precision",
-            3,
+            7,
         ),
     ],
 )
