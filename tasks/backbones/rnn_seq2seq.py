@@ -29,7 +29,7 @@ from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from tasks.backbones.child_sum import ChildSum
 from tasks.backbones.output_sizes import output_sizes
-from tasks.backbones.precision import Precision, linear
+from tasks.backbones.precision import Precision, linear, multiply_in, reading_a_sequence
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source, source_table
 
@@ -61,6 +61,8 @@ class RnnSeq2SeqConfig(Config):
     """How words are chosen when decoding."""
     projection: Precision = "float32"
     """Precision of the product with the vocabulary matrix."""
+    precision: Precision = "float32"
+    """Of all products with weights: recurrent layers, projections of heads, output layers."""
 
 
 @register("backbone", "rnn_seq2seq", config=RnnSeq2SeqConfig, title="GRU encoder-decoder")
@@ -104,6 +106,7 @@ class RnnSeq2Seq(Backbone):
         self.project = linear(
             self.decoder.output_layer_width, sizes.target_vocab, config.projection
         )
+        multiply_in(self, config.precision)
         self.output = parts.output(
             output_sizes(
                 sizes,
@@ -150,7 +153,8 @@ class RnnSeq2Seq(Backbone):
         if self.fed or (self.decoder.sampling > 0 and mode.read == "train"):
             embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
         else:
-            steps = self.decoder.run(embedded, memories, path, mode)
+            with reading_a_sequence(self.decoder):
+                steps = self.decoder.run(embedded, memories, path, mode)
         terms = tuple(source.terms for source in encoded)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories, terms)
 

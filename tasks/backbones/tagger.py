@@ -28,7 +28,7 @@ from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
 from tasks.backbones.encoders.input_positions import positions
 from tasks.backbones.output_sizes import output_sizes
-from tasks.backbones.precision import linear
+from tasks.backbones.precision import multiply_in
 from tasks.backbones.transformer_blocks import (
     FEED_SIZE,
     Block,
@@ -96,7 +96,8 @@ class Tagger(Backbone):
             for n in range(config.layers)
         )
         self.norm = last_norm(config)
-        self.project = linear(width, sizes.target_vocab, config.precision)
+        self.project = nn.Linear(width, sizes.target_vocab)
+        multiply_in(self, config.precision)
         self.output = parts.output(output_sizes(sizes, states=width, context=0, embedded=width))
 
     def arrange(self, batch: Batch) -> Batch:

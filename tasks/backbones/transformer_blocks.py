@@ -14,7 +14,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.slot import Slot
 from bench.api.source import Memory, State
 from bench.api.trace import Mode
-from tasks.backbones.precision import Precision, linear, project_in
+from tasks.backbones.precision import Precision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,8 +209,6 @@ class Block(nn.Module):
             )
         self.adds_positions = config.positions_each_layer and not first
         self.own, self.cross = own, cross
-        for slot in (own, *(() if cross is None else cross.slots)):
-            project_in(slot.heads, config.precision)
         self.own_around = Sublayer(config)
         sublayers = 0 if cross is None else cross.num_sublayers
         self.cross_around = nn.ModuleList(Sublayer(config) for _ in range(sublayers))
@@ -278,8 +276,7 @@ class Block(nn.Module):
 def _feed_forward(config: BlockConfig) -> nn.Sequential:
     width, hidden = config.width, config.feed_hidden
     between = nn.GELU() if config.activation == "gelu" else nn.ReLU()
-    inward = linear(width, hidden, config.precision)
-    return nn.Sequential(inward, between, linear(hidden, width, config.precision))
+    return nn.Sequential(nn.Linear(width, hidden), between, nn.Linear(hidden, width))
 
 
 def embedding_table(vocab: int, width: int) -> nn.Embedding:

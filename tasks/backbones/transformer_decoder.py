@@ -25,7 +25,7 @@ from bench.api.slot import Slot
 from bench.api.source import Memory, Tree
 from bench.api.trace import Mode, Trace
 from tasks.backbones.output_sizes import output_sizes
-from tasks.backbones.precision import linear
+from tasks.backbones.precision import multiply_in
 from tasks.backbones.searches.found_words import cut_at_eos
 from tasks.backbones.source_embedding import input_frames, with_frames
 from tasks.backbones.transformer_blocks import (
@@ -121,7 +121,8 @@ class TransformerDecoder(Backbone):
         links = (block.own.link for block in self.blocks if isinstance(block, Block))
         self.read_above = {link.layer for link in links if link is not None}
         self.norm = last_norm(config)
-        self.project = linear(width, sizes.target_vocab, config.precision)
+        self.project = nn.Linear(width, sizes.target_vocab)
+        multiply_in(self, config.precision)
         self.output = parts.output(output_sizes(sizes, states=width, context=0, embedded=width))
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:

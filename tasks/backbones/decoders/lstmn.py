@@ -23,6 +23,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, Tree, leaf
 from bench.api.trace import Mode
+from tasks.backbones.precision import product_of_columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,8 +167,9 @@ class LstmnDecoder(Decoder):
         if self.deep:
             return states
         split = self.context_width
-        of_context = context @ self.out.weight[:, :split].T
-        return torch.tanh(of_context + states @ self.out.weight[:, split:].T)
+        of_context = product_of_columns(self.out, context, slice(split))
+        of_state = product_of_columns(self.out, states, slice(split, None))
+        return torch.tanh(of_context + of_state)
 
 
 def on_tape(energy: Float[Tensor, "B n 1"]) -> Float[Tensor, "B 1 n"]:

@@ -19,6 +19,7 @@ from bench.api.decoder import Decoder, DecoderSizes, DecoderState, Steps
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, leaf
 from bench.api.trace import Mode
+from tasks.backbones.precision import product_of_columns
 from tasks.backbones.recurrent_layers import RecurrentConfig, advance, begin, recurrent
 
 
@@ -111,6 +112,6 @@ class LuongDecoder(Decoder):
     def output_layer(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """The attentional state h~; the two halves of W broadcast separately."""
         split = self.context_width
-        of_context = context @ self.out.weight[:, :split].T
-        of_state = states @ self.out.weight[:, split:].T
+        of_context = product_of_columns(self.out, context, slice(split))
+        of_state = product_of_columns(self.out, states, slice(split, None))
         return torch.tanh(of_context + of_state)
