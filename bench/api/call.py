@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bench.api.errors import UnknownName
 from bench.api.noise import Noise
+from bench.api.room import Rooms
 from bench.api.shapes import Mixed, Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree, tree_map
 
@@ -148,6 +149,10 @@ class Call:
     `query_inputs` are `B L Hq w`."""
     edit: Edit | None = None
     """Intervention on the weights; None but in analyses."""
+    chosen_by: Tree = field(default_factory=dict)
+    """What the mask carries, if anything, once the keys of this call have come."""
+    rooms: Rooms = field(default_factory=Rooms)
+    """Where what is carried for each key is written; see `Rooms.join`."""
 
     @property
     def position(self) -> Int[Tensor, " L"]:

@@ -5,6 +5,7 @@ through at once; a normalizer may scan over queries by itself; history makes the
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
@@ -150,7 +151,9 @@ class Chain(Variant):
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """Let every component that carries something start its branch."""
-        everyone = (self.normalizer, *self.histories)
+        everyone: tuple[Component, ...] = (self.normalizer, *self.histories)
+        if self.mask.carries:
+            everyone = (*everyone, self.mask)
         return State(carried={part.branch: part.start(memory, like) for part in everyone})
 
     def remember(self, cache: Memory, new: Memory) -> Memory:
@@ -182,6 +185,15 @@ class Chain(Variant):
         return super().opened(memory, query, written, plain=plain)
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
+        """Run the chain, behind what the mask remembers of the keys."""
+        if not self.mask.carries:
+            return self._mix(call, carried, want_weights)
+        name = self.mask.branch
+        known = self.mask.advance(call, branch(carried, name))
+        found = self._mix(replace(call, chosen_by=known), carried, want_weights)
+        return found._replace(carried={**found.carried, name: known})
+
+    def _mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Run the chain; step by step where weights feed back into the score."""
         if self.steps and call.query.shape[2] > 1:
             return mix_in_parts(call, carried, 1, self._step, want_weights=True)
@@ -202,8 +214,11 @@ class Chain(Variant):
             plain: Whether nothing but the output is wanted.
         """
         fused = plain and self._fusable and self.impl != "eager"
-        if self.normalizer.has_sink and call.query.shape[2] == 1 and self.impl == "auto":
-            fused = False  # a key more is a copy of all keys, which a row of energies is not
+        copies = self.normalizer.has_sink or self.score.copies_keys
+        if copies and call.query.shape[2] == 1 and self.impl == "auto":
+            fused = (
+                False  # keys that are one number wider are copies, which a row of energies is not
+            )
         # blocks read windows that go by places alone faster than a copy of each window
         in_blocks = fused and self.mask.reach is not None
         if self.impl == "auto" and self._gathers(call) and not in_blocks:

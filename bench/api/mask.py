@@ -10,6 +10,7 @@ from bench.api.call import Call
 from bench.api.component import Component
 from bench.api.one_query import OneQuery
 from bench.api.shapes import Allowed
+from bench.api.source import Tree
 
 
 class Windows(NamedTuple):
@@ -38,8 +39,15 @@ class Mask(Component):
     mask that sets it goes by places alone, and has `sees`."""
     sinks: int = 0
     """First keys that every query sees though they are far; used where `reach` is set."""
+    carries: ClassVar[bool] = False
+    """Whether it remembers something of the keys from call to call: `start` says what there is
+    before the first one, and `advance` what there is behind the last."""
     weighs: ClassVar[bool] = False
     """Whether `window` gives post-softmax weights, which fused code does not apply."""
+
+    def advance(self, call: Call, state: Tree) -> Tree:
+        """State once the keys of a call have come; hooks find it as `call.chosen_by`."""
+        return state
 
     def sees(
         self, query: Int[Tensor, "*#n L 1"], key: Int[Tensor, "*#n 1 S"]

@@ -56,6 +56,46 @@ class Room:
         return Kept(*(_front(t, d, self.taken) for t, d in zip(self._space, (1, 2), strict=True)))
 
 
+class Rooms:
+    """Room for what a path carries for each key beside its cache.
+
+    The cache knows its room itself. What is carried are plain tensors, so that whoever selects rows
+    or changes them gets others; those are recognized by where they stand in memory.
+    """
+
+    def __init__(self) -> None:
+        self._rooms: dict[tuple[str, ...], Room] = {}
+
+    def join(self, before: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What is carried for all keys, written in place where that is possible.
+
+        Args:
+            before: What is carried, `B S` or `B H S ...`; no query changes it later.
+            more: The same for keys that have come.
+        """
+        if not writes_in_place() or torch.compiler.is_compiling():
+            return {
+                name: torch.cat((found, more[name]), _axis(found)) for name, found in before.items()
+            }
+        names, kept, new = tuple(before), _sorted(before), _sorted(more)
+        length, count = _length(before), _length(more)
+        room = self._rooms.get(names)
+        if room is None or not room.fits(length, count) or not _same(room.view(), kept):
+            room = self._rooms[names] = Room(kept, length, capacity_for(length + count, None))
+        room.append(new, count)
+        found = room.view()
+        return {name: _flat(found)[name] for name in names}
+
+    def taken(self) -> dict[tuple[str, ...], int]:
+        """How much of each room is taken."""
+        return {names: room.taken for names, room in self._rooms.items()}
+
+    def rewind(self, taken: Mapping[tuple[str, ...], int]) -> None:
+        """Let what stands behind be written over; for who knows that nobody reads it."""
+        for names, end in taken.items():
+            self._rooms[names].rewind(end)
+
+
 def capacity_for(keys: int, limit: int | None) -> int:
     """Room for some keys and for those that come next.
 
@@ -70,6 +110,37 @@ def capacity_for(keys: int, limit: int | None) -> int:
 def writes_in_place() -> bool:
     """Whether nothing needs the tensors as they were."""
     return not torch.is_grad_enabled()
+
+
+def _axis(leaf: Tensor) -> int:
+    """The axis of the keys."""
+    return 1 if leaf.ndim == 2 else 2
+
+
+def _length(leaves: Mapping[str, Tensor]) -> int:
+    return next(leaf.shape[_axis(leaf)] for leaf in leaves.values())
+
+
+def _sorted(leaves: Mapping[str, Tensor]) -> Kept:
+    parts: tuple[dict[str, Tensor], dict[str, Tensor]] = ({}, {})
+    for name, leaf in leaves.items():
+        parts[_axis(leaf) - 1][name] = leaf
+    return Kept(*parts)
+
+
+def _flat(kept: Kept) -> dict[str, Tensor]:
+    return {name: leaf for tree in kept for name, leaf in tree.items() if isinstance(leaf, Tensor)}
+
+
+def _same(one: Kept, two: Kept) -> bool:
+    """Whether two sets of tensors are the same numbers in memory."""
+    others = _flat(two)
+    return all(
+        leaf.data_ptr() == others[name].data_ptr()
+        and leaf.shape == others[name].shape
+        and leaf.stride() == others[name].stride()
+        for name, leaf in _flat(one).items()
+    )
 
 
 def _spacious(tree: Tree, dim: int, capacity: int) -> Tree:

@@ -17,6 +17,8 @@ class Score(Component):
 
     branch = "score"
     takes_features: ClassVar[bool] = False
+    copies_keys: ClassVar[bool] = False
+    """Whether `dot_form` makes keys of its own, which cost one query more than its energies."""
     any_width: ClassVar[bool] = False
     """Whether vectors of any width are compared, by their dot product and the same factor."""
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from bench.api.packing import Packing
-from bench.api.room import Kept, Room, capacity_for, writes_in_place
+from bench.api.room import Kept, Room, Rooms, capacity_for, writes_in_place
 from bench.api.shapes import Key, Value
 
 Tree = Mapping[str, Union[Tensor, "Tree"]]
@@ -247,6 +247,8 @@ class State:
     """Keys seen so far, under causal self-attention."""
     heads: Tree = field(default_factory=dict)
     """What the projections of a slot remember of earlier states."""
+    rooms: Rooms = field(default_factory=Rooms)
+    """Where what is carried for each key is written, so that a step copies nothing of it."""
 
     def select(self, rows: Int[Tensor, " N"]) -> "State":
         """Pick batch rows."""
@@ -255,4 +257,5 @@ class State:
             return tree_map(lambda leaf: leaf.index_select(0, rows), tree)
 
         cache = None if self.cache is None else self.cache.select(rows)
-        return replace(self, carried=pick(self.carried), cache=cache, heads=pick(self.heads))
+        carried, heads = pick(self.carried), pick(self.heads)
+        return State(self.offset, carried, cache, heads)

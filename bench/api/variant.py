@@ -230,6 +230,7 @@ class Variant(HasCapabilities, ABC):
             progress=progress,
             extras=extras or {},
             edit=edit,
+            rooms=state.rooms,
         )
         output, weights, carried, terms = self._in_parts(call, state.carried, want_weights)
         if weights is not None and memory.forgotten:

@@ -4,8 +4,7 @@ Lu et al., 2025, "MoBA: mixture of block attention for long-context LLMs",
 https://arxiv.org/abs/2502.13189, section 2.2, equations 2 to 6: the affinity of a block is the
 product of the query with the mean of its keys, and the best ones are read by one softmax.
 
-Deviations: means of all blocks are made anew at every step of decoding. Positions that turn keys
-turn them before the mean.
+Deviations: positions that turn keys turn them before the mean.
 """
 
 from dataclasses import dataclass
@@ -15,16 +14,20 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from bench.api.call import Call, Dims
+from bench.api.call import Call, Dims, QueryShape
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.shapes import Allowed
+from bench.api.shapes import Allowed, Key
+from bench.api.source import Memory, Tree, leaf
 from variants.block_means import block_means
 from variants.one_sequence import CAUSAL_ONLY
+
+MEAN = "mean"
+"""What is carried: means of the keys of closed blocks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +72,34 @@ class MobaMask(Mask):
 
     removes = frozenset({"stream"})
     gives = frozenset({"jumps"})
+    carries = True
     needs = frozenset({"equal_width"})
     unsupported = CAUSAL_ONLY
 
     def __init__(self, config: MobaConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.size, self.chosen = config.block, config.chosen
+        self.size, self.chosen, self.kv_heads = config.block, config.chosen, dims.kv_heads
         self.window_width = config.block * config.chosen
+
+    def start(self, memory: Memory | None, like: QueryShape) -> Tree:
+        """No block is closed."""
+        shape = (like.rows, self.kv_heads, 0, like.width)
+        return self._none(torch.empty(shape, dtype=like.dtype, device=like.device))
+
+    def _none(self, key: Key) -> Tree:
+        """Means of no blocks."""
+        return {MEAN: key.detach()[:, :, :0]}
+
+    def advance(self, call: Call, state: Tree) -> Tree:
+        """Add the means of the blocks that have been closed."""
+        before, source = leaf(state, MEAN), call.memory.source
+        known, whole = before.shape[2], source.key.shape[2] // self.size
+        if known == whole:  # as in most steps of decoding
+            return state
+        some = slice(known * self.size, whole * self.size)
+        real = None if source.mask is None else source.mask[:, some]
+        mean, _ = block_means(source.key[:, :, some].detach(), real, self.size)
+        return call.rooms.join({MEAN: before}, {MEAN: mean})
 
     def window(self, call: Call) -> tuple[Allowed, None]:
         """Blocks, then their keys."""
@@ -108,12 +132,15 @@ class MobaMask(Mask):
     def _best(self, call: Call) -> tuple[Int[Tensor, "B Hq L K"], int]:
         """Earlier blocks that queries like best, and how many blocks there are."""
         source = call.memory.source
-        mean, _ = block_means(source.key.detach(), source.mask, self.size)
+        blocks = -(-source.key.shape[2] // self.size)
+        known = call.chosen_by or self.advance(call, self._none(source.key))
+        # the block that is open is read in any case, and has no mean
+        mean = leaf(known, MEAN)
         affinity = call.query.detach() @ expand_heads(mean, call.query.shape[1]).transpose(-1, -2)
         numbers = torch.arange(mean.shape[2], device=mean.device)
         before = numbers < call.position[:, None] // self.size
         ranked = affinity.masked_fill(~before, float("-inf"))
-        return ranked.topk(min(self.chosen - 1, mean.shape[2]), -1).indices, mean.shape[2]
+        return ranked.topk(min(self.chosen - 1, mean.shape[2]), -1).indices, blocks
 
     def oracle(self, one: OneQuery) -> tuple[list[bool], list[float]]:
         """Block by block."""

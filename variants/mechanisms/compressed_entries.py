@@ -173,20 +173,21 @@ class CompressedEntries(Turned):
         made, new = self._closed(near, still, real, end, first=not leaf(entries, "key").shape[2])
         real_entries = torch.cat((_real(carried, REAL_ENTRIES, entries), new), 1)
         if new.shape[1]:  # most steps of decoding close no block, and need not copy entries
-            entries = tree_join(entries, made, 2)
+            entries = call.rooms.join(_leaves(entries), _leaves(made))
         place = torch.arange(end - real.shape[1], end, device=real.device)
         distance = call.position[:, None] - place
         local = (distance >= 0) & (distance < self.near) & real[:, None, None]
         last = (torch.arange(real_entries.shape[1], device=real.device) + 1) * self.size - 1
         closed = (last <= call.position[:, None]) & real_entries[:, None, None]
         choice = self.choose(call, entries, closed)
-        key, value = (
-            expand_heads(torch.cat((leaf(entries, name), leaf(near, name)), 2), self.dims.heads)
-            for name in ("key", "value")
-        )
-        energy = self.scale * call.query @ key.transpose(2, 3)
-        weights = masked_softmax(energy, torch.cat((choice.read, local), -1))
-        terms = self.terms(choice, weights[..., : len(last)])
+        # one softmax of both, without a copy of entries and keys beside each other
+        query = self.scale * call.query
+        energy = [query @ self._of_heads(one, "key").transpose(2, 3) for one in (entries, near)]
+        weights = masked_softmax(torch.cat(energy, -1), torch.cat((choice.read, local), -1))
+        of_entries, of_near = weights.split((len(last), real.shape[1]), -1)
+        output = of_entries @ self._of_heads(entries, "value")
+        output = output + of_near @ self._of_heads(near, "value")
+        terms = self.terms(choice, of_entries)
         # the next query sees one key less than the window, beside its own
         waiting = end - max(0, end // self.size - self.series + 1) * self.size
         near = _last(near, max(waiting, self.near - 1))
@@ -198,7 +199,11 @@ class CompressedEntries(Turned):
         if REAL in carried or source.mask is not None:
             kept = leaf(near, "key").shape[2]
             after |= {REAL: real[:, real.shape[1] - kept :].clone(), REAL_ENTRIES: real_entries}
-        return MixResult(weights @ value, None, after, terms)
+        return MixResult(output, None, after, terms)
+
+    def _of_heads(self, tree: Tree, name: str) -> Float[Tensor, "B Hq n E"]:
+        """Keys or values as query heads read them."""
+        return expand_heads(leaf(tree, name), self.dims.heads)
 
     def _closed(
         self, near: Tree, still: Tree, real: Bool[Tensor, "B T"], end: int, *, first: bool
@@ -292,6 +297,10 @@ class CompressedEntries(Turned):
                 blocks.append(torch.stack([torch.as_tensor(one) for one in entry]))
             found.append(blocks)
         return found
+
+
+def _leaves(tree: Tree) -> dict[str, Tensor]:
+    return {name: leaf(tree, name) for name in tree}
 
 
 def _real(carried: Tree, name: str, tree: Tree) -> Bool[Tensor, "B n"]:

@@ -24,12 +24,16 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.room import Rooms
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.precision import at_least_single, wide_format
 from variants.scores.tanh_sum import tanh_sum
+
+REAL = "real"
+"""Branch of the state: which tokens are real, where some are not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +67,8 @@ class Lstmn(Variant):
     + Ev)) per head; W h_i is computed once, when h_i is written.
     """
 
+    remembers_keys = False
+    counts_places = True
     gives = frozenset({"weights"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it attends to its own earlier states, and another sequence has none",
@@ -89,7 +95,7 @@ class Lstmn(Variant):
         self.gates_bias = nn.Parameter(torch.zeros(heads, 1, 4 * state))
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
-        """An empty tape."""
+        """An empty tape, and which of its places are real where there is padding."""
         dtype = wide_format(like.dtype)
         shape = (like.rows, like.heads)
 
@@ -109,7 +115,8 @@ class Lstmn(Variant):
         """Read the new tokens one by one."""
         length = call.query.shape[2]
         source = call.memory.source
-        value = expand_heads(source.value, self.dims.heads)[:, :, call.offset :]
+        value = expand_heads(source.value, self.dims.heads)
+        carried, past = self._padding(call, carried)
         asked = per_head_linear(at_least_single(call.query), at_least_single(self.of_query))
         asked = 2 * (asked + self.bias)  # doubled, as `tanh_sum` expects it
         gates = per_head_linear(at_least_single(value), at_least_single(self.gates_of_value))
@@ -119,12 +126,26 @@ class Lstmn(Variant):
         # one split has one backward; an index a step would write a whole gradient each
         steps = zip(_by_step(asked), _by_step(gates), strict=True)
         for place, given in enumerate(steps, call.offset):
-            weights, carried = self._step(given, maps, source.mask, place, carried)
+            weights, carried = self._step(given, maps, past, place, carried, call.rooms)
             rows.append(functional.pad(weights, (0, call.offset + length - place)))
         written = leaf(carried, "written")[:, :, call.offset :]
         output = written[..., : self.dims.value_width].to(call.query.dtype)
         weights = torch.cat(rows, 2).to(call.query.dtype)
+        if past is not None:
+            carried = {**carried, REAL: past}
         return MixResult(output, weights if want_weights else None, carried, {})
+
+    def _padding(self, call: Call, carried: Tree) -> tuple[Tree, Bool[Tensor, "B S"] | None]:
+        """What is carried without its mask, and which tokens are real; None where all are."""
+        new = call.memory.source
+        if REAL not in carried and new.mask is None:
+            return carried, None
+        rest = {name: carried[name] for name in carried if name != REAL}
+        if REAL in carried:
+            before = leaf(carried, REAL)
+        else:
+            before = new.key_mask().new_ones(len(new.key), call.offset)
+        return rest, call.rooms.join({REAL: before}, {REAL: new.key_mask()})[REAL]
 
     def _maps(self) -> "_Maps":
         """Parameters of a step, in the format of the tape; those inside the tanh are doubled."""
@@ -142,6 +163,7 @@ class Lstmn(Variant):
         mask: Bool[Tensor, "B S"] | None,
         place: int,
         carried: Tree,
+        rooms: Rooms,
     ) -> tuple[Float[Tensor, "B H 1 n"], Tree]:
         """Attend to the tape, then write one more state and cell onto it."""
         written, tape, recalled = (leaf(carried, name) for name in ("written", "tape", "recalled"))
@@ -159,11 +181,10 @@ class Lstmn(Variant):
             now = torch.where(mask[:, place, None], now, 0.0)
         state = torch.sigmoid(leaving) * torch.tanh(now)
         both = torch.cat((state, now), -1)
-        return weights, {
-            "written": torch.cat((written, _rows_first(both)), 2),
-            "tape": torch.cat((tape, _rows_first(torch.bmm(state, maps.of_tape))), 2),
-            "recalled": recalled,
-        }
+        new = {"written": both, "tape": torch.bmm(state, maps.of_tape)}
+        new = {name: _rows_first(one) for name, one in new.items()}
+        joined = rooms.join({"written": written, "tape": tape}, new)
+        return weights, {**joined, "recalled": recalled}
 
     def oracle(
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object

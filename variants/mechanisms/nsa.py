@@ -168,11 +168,9 @@ class Nsa(Biased):
         real = None if source.mask is None else source.mask[:, some]
         mean_key, count = block_means(key, real, self.size)
         mean_value, _ = block_means(value, real, self.size)
-        return {
-            MEAN_KEY: torch.cat((leaf(carried, MEAN_KEY), mean_key), 2),
-            MEAN_VALUE: torch.cat((leaf(carried, MEAN_VALUE), mean_value), 2),
-            REAL: torch.cat((known, count > 0), 1),
-        }
+        before = {name: leaf(carried, name) for name in (MEAN_KEY, MEAN_VALUE, REAL)}
+        more = {MEAN_KEY: mean_key, MEAN_VALUE: mean_value, REAL: count > 0}
+        return call.rooms.join(before, more)
 
     def _of_means(
         self, call: Call, more: Added, real: Bool[Tensor, "B N"]

@@ -156,21 +156,22 @@ class Path(Variant):
         convolved = self._convolve(own, carried)
         unit = functional.normalize(own["direction"], dim=-1)
         parts = {n: expand_heads(x, heads) for n, x in (own | {"direction": unit}).items()}
-        value = torch.cat((leaf(carried, "value"), expand_heads(source.value, heads)), 2)
-        real = torch.cat((leaf(carried, "real"), source.key_mask()), 1)
-        after: dict[str, Tensor | Tree] = {"value": value, "real": real, **convolved}
+        new = {"value": expand_heads(source.value, heads), "real": source.key_mask()}
         if self.forget_bias is not None:
             # the sum of the logarithms of all gates up to each key
             earlier = leaf(carried, "kept")
             base = earlier[:, :, -1:] if call.offset else 0.0
-            after["kept"] = torch.cat((earlier, base + parts["log_gate"].cumsum(2)), 2)
+            new["kept"] = base + parts["log_gate"].cumsum(2)
+        joined = call.rooms.join({name: leaf(carried, name) for name in new}, new)
+        value, real = joined["value"], joined["real"]
+        after: dict[str, Tensor | Tree] = {**joined, **convolved}
         outputs, rows = [], []
         for at in range(0, query.shape[2], self.chunk):
-            new = slice(at, at + self.chunk)
-            key = torch.cat((key, new_key[:, :, new]), 2)
+            some = slice(at, at + self.chunk)
+            key = torch.cat((key, new_key[:, :, some]), 2)
             first, last = call.offset + at, key.shape[2]
-            strength, direction = parts["strength"][:, :, new], parts["direction"][:, :, new]
-            energy, key = _transform(query[:, :, new], key, direction, strength)
+            strength, direction = parts["strength"][:, :, some], parts["direction"][:, :, some]
+            energy, key = _transform(query[:, :, some], key, direction, strength)
             if self.forget_bias is not None:
                 kept = leaf(after, "kept")[:, :, :last]
                 energy = energy + kept[:, :, first:] - kept.transpose(-1, -2)

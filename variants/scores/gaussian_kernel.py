@@ -63,6 +63,7 @@ class GaussianKernelScore(Score):
 
     needs = frozenset({"equal_width"})
     gives = frozenset({"dot_form", "key_local", "never_positive"})
+    copies_keys = True
     starts_outside = (
         "squared distances grow with the width, and `beta` is an option in units of the states; "
         "a kernel that is narrower than the distances reads the nearest key"

@@ -144,6 +144,15 @@ def test_every_decode_step_is_the_same_and_copies_no_cache(variant):
         assert first.state.offset == 71
 
 
+def test_every_decode_step_writes_what_is_carried_to_the_same_place():
+    built, inputs = prepared("causal", "lstmn[width=16]", length=70)
+    work = decode_step(built, inputs)
+    first, second = work().state.carried, work().state.carried
+    for name in ("written", "tape"):
+        assert first[name].shape[2] == second[name].shape[2] == 71
+        assert first[name].data_ptr() == second[name].data_ptr()
+
+
 def test_a_method_that_is_missing_is_a_failure_and_code_that_torch_lacks_a_refusal(monkeypatch):
     spec, (variant, inputs) = resolve("additive"), prepared("cross", "additive")
 

@@ -11,6 +11,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Memory, Source
 from bench.conformance import as_text, certify
 from variants.block_means import block_means
+from variants.masks import moba
 
 variants.load_all()
 DIM = 8
@@ -54,6 +55,24 @@ def test_a_query_sees_its_own_block_and_the_best_ones_before(block, chosen, leng
             blocks = {own, *liked[: chosen - 1]}
             wanted = [s <= t and s // block in blocks for s in range(length)]
             assert found[head, t].tolist() == wanted
+
+
+def test_means_are_made_once(monkeypatch):
+    attention, x = built("moba[block=4,chosen=2]"), drawn(2, 17, DIM)
+    made = []
+    real = block_means
+    monkeypatch.setattr(
+        moba, "block_means", lambda key, *rest: made.append(key) or real(key, *rest)
+    )
+    with torch.no_grad():
+        state, found = attention.start(None, x), []
+        for one in (x[:, :9], *x[:, 9:].split(1, 1)):
+            output, answer = attention.attend(one, None, state, own=(one, None, None))
+            state = answer.state
+            found.append(output)
+        steps = [key.shape[2] for key in made]
+        torch.testing.assert_close(torch.cat(found, 1), attention(x))
+    assert steps == [8, 4, 4]
 
 
 @pytest.mark.parametrize("padded", [True, False])
