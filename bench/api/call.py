@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bench.api.errors import UnknownName
 from bench.api.noise import Noise
-from bench.api.room import Rooms
+from bench.api.room import Rooms, joined
 from bench.api.shapes import Mixed, Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree, tree_map
 
@@ -151,8 +151,8 @@ class Call:
     """Intervention on the weights; None but in analyses."""
     chosen_by: Tree = field(default_factory=dict)
     """What the mask carries, if anything, once the keys of this call have come."""
-    rooms: Rooms = field(default_factory=Rooms)
-    """Where what is carried for each key is written; see `Rooms.join`."""
+    rooms: Rooms | None = None
+    """Where what is carried for each key is written; see `join`."""
 
     @property
     def position(self) -> Int[Tensor, " L"]:
@@ -195,6 +195,15 @@ class Call:
         """The noise, where a mechanism is asked to sample."""
         assert self.noise is not None, "reading by draws needs noise"
         return self.noise
+
+    def join(self, before: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """What is carried for all keys, written in place where that is possible.
+
+        Args:
+            before: What is carried, `B S` or `B H S ...`; no query changes it later.
+            more: The same for keys that have come.
+        """
+        return joined(before, more) if self.rooms is None else self.rooms.join(before, more)
 
     def part(self, start: int, query: Query) -> "Call":
         """The call for some neighboring queries of this one.

@@ -67,16 +67,9 @@ class Rooms:
         self._rooms: dict[tuple[str, ...], Room] = {}
 
     def join(self, before: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """What is carried for all keys, written in place where that is possible.
-
-        Args:
-            before: What is carried, `B S` or `B H S ...`; no query changes it later.
-            more: The same for keys that have come.
-        """
+        """What is carried for all keys; see `Call.join`."""
         if not writes_in_place() or torch.compiler.is_compiling():
-            return {
-                name: torch.cat((found, more[name]), _axis(found)) for name, found in before.items()
-            }
+            return joined(before, more)
         names, kept, new = tuple(before), _sorted(before), _sorted(more)
         length, count = _length(before), _length(more)
         room = self._rooms.get(names)
@@ -94,6 +87,11 @@ class Rooms:
         """Let what stands behind be written over; for who knows that nobody reads it."""
         for names, end in taken.items():
             self._rooms[names].rewind(end)
+
+
+def joined(before: Mapping[str, Tensor], more: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What is carried for all keys, by a copy."""
+    return {name: torch.cat((found, more[name]), _axis(found)) for name, found in before.items()}
 
 
 def capacity_for(keys: int, limit: int | None) -> int:

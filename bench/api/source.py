@@ -247,8 +247,9 @@ class State:
     """Keys seen so far, under causal self-attention."""
     heads: Tree = field(default_factory=dict)
     """What the projections of a slot remember of earlier states."""
-    rooms: Rooms = field(default_factory=Rooms)
-    """Where what is carried for each key is written, so that a step copies nothing of it."""
+    rooms: Rooms | None = None
+    """Where what is carried for each key is written, so that a step copies nothing of it; None
+    where nobody has asked yet, and in code that is compiled."""
 
     def select(self, rows: Int[Tensor, " N"]) -> "State":
         """Pick batch rows."""

@@ -187,13 +187,15 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
         state = without_gradients(lambda: _filled(variant, inputs))()
     room = None if state.cache is None else state.cache.room
     end = 0 if room is None else room.taken
-    taken = state.rooms.taken()
+    rooms = state.rooms
+    taken = {} if rooms is None else rooms.taken()
     new, extras = with_inputs(variant, inputs.next_source), query_extras(variant, query)
 
     def step() -> Attended:
         if room is not None:
             room.rewind(end)  # nobody reads what the last call wrote
-        state.rooms.rewind(taken)
+        if rooms is not None:
+            rooms.rewind(taken)
         return variant.attend(
             query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
         )

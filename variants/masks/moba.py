@@ -99,7 +99,7 @@ class MobaMask(Mask):
         some = slice(known * self.size, whole * self.size)
         real = None if source.mask is None else source.mask[:, some]
         mean, _ = block_means(source.key[:, :, some].detach(), real, self.size)
-        return call.rooms.join({MEAN: before}, {MEAN: mean})
+        return call.join({MEAN: before}, {MEAN: mean})
 
     def window(self, call: Call) -> tuple[Allowed, None]:
         """Blocks, then their keys."""

@@ -173,7 +173,7 @@ class CompressedEntries(Turned):
         made, new = self._closed(near, still, real, end, first=not leaf(entries, "key").shape[2])
         real_entries = torch.cat((_real(carried, REAL_ENTRIES, entries), new), 1)
         if new.shape[1]:  # most steps of decoding close no block, and need not copy entries
-            entries = call.rooms.join(_leaves(entries), _leaves(made))
+            entries = call.join(_leaves(entries), _leaves(made))
         place = torch.arange(end - real.shape[1], end, device=real.device)
         distance = call.position[:, None] - place
         local = (distance >= 0) & (distance < self.near) & real[:, None, None]

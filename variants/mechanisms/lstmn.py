@@ -8,7 +8,7 @@ twice, as the query and as the value that enters the gates; keys are not used. A
 padding writes nothing to the tape.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -24,7 +24,6 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.room import Rooms
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
@@ -32,6 +31,7 @@ from variants.per_head_linear import per_head_linear, xavier_per_head
 from variants.precision import at_least_single, wide_format
 from variants.scores.tanh_sum import tanh_sum
 
+Join = Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], dict[str, Tensor]]
 REAL = "real"
 """Branch of the state: which tokens are real, where some are not."""
 
@@ -126,7 +126,7 @@ class Lstmn(Variant):
         # one split has one backward; an index a step would write a whole gradient each
         steps = zip(_by_step(asked), _by_step(gates), strict=True)
         for place, given in enumerate(steps, call.offset):
-            weights, carried = self._step(given, maps, past, place, carried, call.rooms)
+            weights, carried = self._step(given, maps, past, place, carried, call.join)
             rows.append(functional.pad(weights, (0, call.offset + length - place)))
         written = leaf(carried, "written")[:, :, call.offset :]
         output = written[..., : self.dims.value_width].to(call.query.dtype)
@@ -145,7 +145,7 @@ class Lstmn(Variant):
             before = leaf(carried, REAL)
         else:
             before = new.key_mask().new_ones(len(new.key), call.offset)
-        return rest, call.rooms.join({REAL: before}, {REAL: new.key_mask()})[REAL]
+        return rest, call.join({REAL: before}, {REAL: new.key_mask()})[REAL]
 
     def _maps(self) -> "_Maps":
         """Parameters of a step, in the format of the tape; those inside the tanh are doubled."""
@@ -163,7 +163,7 @@ class Lstmn(Variant):
         mask: Bool[Tensor, "B S"] | None,
         place: int,
         carried: Tree,
-        rooms: Rooms,
+        join: Join,
     ) -> tuple[Float[Tensor, "B H 1 n"], Tree]:
         """Attend to the tape, then write one more state and cell onto it."""
         written, tape, recalled = (leaf(carried, name) for name in ("written", "tape", "recalled"))
@@ -183,7 +183,7 @@ class Lstmn(Variant):
         both = torch.cat((state, now), -1)
         new = {"written": both, "tape": torch.bmm(state, maps.of_tape)}
         new = {name: _rows_first(one) for name, one in new.items()}
-        joined = rooms.join({"written": written, "tape": tape}, new)
+        joined = join({"written": written, "tape": tape}, new)
         return weights, {**joined, "recalled": recalled}
 
     def oracle(

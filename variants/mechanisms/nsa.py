@@ -170,7 +170,7 @@ class Nsa(Biased):
         mean_value, _ = block_means(value, real, self.size)
         before = {name: leaf(carried, name) for name in (MEAN_KEY, MEAN_VALUE, REAL)}
         more = {MEAN_KEY: mean_key, MEAN_VALUE: mean_value, REAL: count > 0}
-        return call.rooms.join(before, more)
+        return call.join(before, more)
 
     def _of_means(
         self, call: Call, more: Added, real: Bool[Tensor, "B N"]

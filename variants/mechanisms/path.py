@@ -162,7 +162,7 @@ class Path(Variant):
             earlier = leaf(carried, "kept")
             base = earlier[:, :, -1:] if call.offset else 0.0
             new["kept"] = base + parts["log_gate"].cumsum(2)
-        joined = call.rooms.join({name: leaf(carried, name) for name in new}, new)
+        joined = call.join({name: leaf(carried, name) for name in new}, new)
         value, real = joined["value"], joined["real"]
         after: dict[str, Tensor | Tree] = {**joined, **convolved}
         outputs, rows = [], []
