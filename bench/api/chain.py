@@ -203,7 +203,7 @@ class Chain(Variant):
         answer = self._code(call, plain=plain)
         if plain and self.impl != "eager" and self._holds_a_matrix(call, answer):
             size = part_length(call, self._numbers_of_one(call), self.part_numbers)
-            return mix_in_parts(call, carried, size, answer)
+            return mix_in_parts(call, carried, size, answer, past_alone=True)
         return answer(call, carried)
 
     def _code(self, call: Call, *, plain: bool) -> Answer:

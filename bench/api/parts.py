@@ -1,4 +1,4 @@
-"""Calls that are divided: some queries after the others, all with the keys of the whole call."""
+"""Calls that are divided: some queries after the others."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,13 @@ def part_length(call: Call, of_one: int, most: int) -> int:
 
 
 def mix_in_parts(
-    call: Call, carried: Tree, size: int, answer: Answer, *, want_weights: bool = False
+    call: Call,
+    carried: Tree,
+    size: int,
+    answer: Answer,
+    *,
+    want_weights: bool = False,
+    past_alone: bool = False,
 ) -> MixResult:
     """Answer so many queries at a time, and put the answers together.
 
@@ -45,10 +51,17 @@ def mix_in_parts(
         size: Queries of a part.
         answer: What answers a part.
         want_weights: Whether to keep the weights of the parts, where there are any.
+        past_alone: Whether a part of a causal call is given its past alone, as if no key had come
+            since; else the keys of the whole call.
     """
+    keys, length = call.memory.source.key.shape[2], call.query.shape[2]
     found: list[MixResult] = []
     for index, query in enumerate(call.query.split(size, 2)):
-        one = answer(call.part(index * size, query), carried)
+        part = call.part(index * size, query)
+        if past_alone and call.causal:
+            later = length - index * size - query.shape[2]
+            part.memory = call.memory.first(keys - later)
+        one = answer(part, carried)
         carried = one.carried
         # what earlier parts carried would be kept alive
         kept = one._replace(carried={})

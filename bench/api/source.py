@@ -154,6 +154,11 @@ class Memory:
         """Keys that came last, with what stands beside them."""
         return self.source.narrow(self.source.key.shape[2] - count, count)
 
+    def first(self, count: int) -> "Memory":
+        """The keys that came first, for a memory that later keys are joined to."""
+        parts = tree_map(lambda x: x.narrow(2, 0, count), self.parts)
+        return replace(self, source=self.source.narrow(0, count), parts=parts, room=None)
+
     def with_values(self, value: Value) -> "Memory":
         """The same keys with values that are kept elsewhere."""
         return replace(self, source=replace(self.source, value=value))

@@ -284,7 +284,8 @@ class Variant(HasCapabilities, ABC):
         rows, heads, _, _ = call.query.shape
         of_one = rows * heads * max(1, call.memory.source.key.shape[2])
         answer = partial(self.mix, want_weights=False)
-        return mix_in_parts(call, carried, part_length(call, of_one, self.part_numbers), answer)
+        size = part_length(call, of_one, self.part_numbers)
+        return mix_in_parts(call, carried, size, answer, past_alone=self.remembers_keys)
 
     def rows_alone(self) -> bool:
         """Whether long calls are answered in parts.

@@ -135,7 +135,7 @@ class MobaMask(Mask):
         blocks = -(-source.key.shape[2] // self.size)
         known = call.chosen_by or self.advance(call, self._none(source.key))
         # the block that is open is read in any case, and has no mean
-        mean = leaf(known, MEAN)
+        mean = leaf(known, MEAN)[:, :, :blocks]
         affinity = call.query.detach() @ expand_heads(mean, call.query.shape[1]).transpose(-1, -2)
         numbers = torch.arange(mean.shape[2], device=mean.device)
         before = numbers < call.position[:, None] // self.size

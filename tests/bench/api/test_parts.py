@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import variants
 from bench.api import chain
@@ -64,14 +65,27 @@ def test_parts_read_what_plain_code_reads(selector):
 def test_calls_are_divided_where_no_gradient_is_wanted(monkeypatch, gradients, wanted):
     sizes = []
 
-    def noted(call, carried, size, answer):
+    def noted(call, carried, size, answer, **how):
         sizes.append(size)
-        return mix_in_parts(call, carried, size, answer)
+        return mix_in_parts(call, carried, size, answer, **how)
 
     monkeypatch.setattr(chain, "mix_in_parts", noted)
     with torch.set_grad_enabled(gradients):
         built("logit_softcap")(torch.randn(1, 300, 16))
     assert sizes == [wanted]
+
+
+@pytest.mark.parametrize("selector", ["logit_softcap", "stick_breaking", "alibi", "talking_heads"])
+def test_a_part_of_a_causal_call_reads_its_past_alone(selector):
+    parts, plain = (products(built(selector, impl=impl), 1024) for impl in ("auto", "eager"))
+    assert parts < 0.6 * plain
+
+
+def products(attention, length):
+    """Operations of matrix products."""
+    with torch.no_grad(), FlopCounterMode(display=False) as counted:
+        attention(torch.randn(1, length, 16))
+    return counted.get_total_flops()
 
 
 def test_terms_of_parts_stand_behind_one_another():
