@@ -27,7 +27,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
-from tasks.modern import CACHES, LAYERS, RECURRENCES, STATE_SIZES
+from tasks.modern import BESIDE_RECALL, CACHES, LAYERS, RECURRENCES, STATE_SIZES
 
 FILLER, FIRST = 3, 4
 
@@ -109,6 +109,7 @@ class Recall(Task):
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=2.0,
             shared=True,
+            comparison=(*comparison, *entries(*BESIDE_RECALL)),
         ),
         "standard": TaskPreset(
             options="recall[pairs=16,more_pairs=32,vocab=128]",
