@@ -85,7 +85,7 @@ class Recall(Task):
     headline = beyond_training(TOKEN_ACCURACY)
     capabilities = frozenset()
     family = "diagnostics"
-    comparison = (*ROSTER, *COPYING)
+    comparison = (*ROSTER, *COPYING, *entries(*BESIDE_RECALL))
     calibration = (
         Setting(
             options="recall[pairs=8,more_pairs=32,vocab=64]",
@@ -109,7 +109,6 @@ class Recall(Task):
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=2.0,
             shared=True,
-            comparison=(*comparison, *entries(*BESIDE_RECALL)),
         ),
         "standard": TaskPreset(
             options="recall[pairs=16,more_pairs=32,vocab=128]",
