@@ -252,7 +252,7 @@ class State:
     """Keys seen so far, under causal self-attention."""
     heads: Tree = field(default_factory=dict)
     """What the projections of a slot remember of earlier states."""
-    rooms: Rooms | None = None
+    rooms: Rooms | None = field(default=None, compare=False)
     """Where what is carried for each key is written, so that a step copies nothing of it; None
     where nobody has asked yet, and in code that is compiled."""
 

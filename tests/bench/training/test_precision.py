@@ -17,8 +17,8 @@ def test_training_in_bfloat16_keeps_parameters_in_float32_and_multiplies_in_bflo
     seen = set()
     original = torch.nn.functional.linear
 
-    def linear(x, *more):
-        found = original(x, *more)
+    def linear(x, *more, **named):
+        found = original(x, *more, **named)
         seen.add(found.dtype)
         return found
 
