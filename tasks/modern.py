@@ -43,8 +43,6 @@ LAYERS = tuple(
 the papers of `retnet` and `gla` do not have."""
 CACHES = ("mqa", "gqa", "mla", "sliding_window[window=32]", "streaming[window=28]")
 """Softmax attention that keeps less than a key and a value of every head and token."""
-BESIDE_RECALL = ("path", "fox", "canon", "selective", "multi_token", "stick_breaking")
-"""What keeps every key and has another default task, so that the figure of state has it, too."""
 WEIGHTS = (
     "softmax_off_by_one",
     "learned_sink",

@@ -27,7 +27,7 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.string_baselines import COUNTED, most_frequent_answer
 from tasks.diagnostics.diagnostic import COPYING, ROSTER
 from tasks.metrics.accuracy import SEQUENCE_ACCURACY, TOKEN_ACCURACY, scores_by_length
-from tasks.modern import BESIDE_RECALL, CACHES, LAYERS, RECURRENCES, STATE_SIZES
+from tasks.modern import CACHES, LAYERS, RECURRENCES, STATE_SIZES
 
 FILLER, FIRST = 3, 4
 
@@ -85,7 +85,7 @@ class Recall(Task):
     headline = beyond_training(TOKEN_ACCURACY)
     capabilities = frozenset()
     family = "diagnostics"
-    comparison = (*ROSTER, *COPYING, *entries(*BESIDE_RECALL))
+    comparison = (*ROSTER, *COPYING)
     calibration = (
         Setting(
             options="recall[pairs=8,more_pairs=32,vocab=64]",
