@@ -70,7 +70,7 @@ class Rooms:
         """What is carried for all keys; see `Call.join`."""
         if not writes_in_place() or torch.compiler.is_compiling():
             return joined(before, more)
-        names, kept, new = tuple(before), _sorted(before), _sorted(more)
+        names, kept, new = tuple(before), _by_axis(before), _by_axis(more)
         length, count = _length(before), _length(more)
         room = self._rooms.get(names)
         if room is None or not room.fits(length, count) or not _same(room.view(), kept):
@@ -119,7 +119,7 @@ def _length(leaves: Mapping[str, Tensor]) -> int:
     return next(leaf.shape[_axis(leaf)] for leaf in leaves.values())
 
 
-def _sorted(leaves: Mapping[str, Tensor]) -> Kept:
+def _by_axis(leaves: Mapping[str, Tensor]) -> Kept:
     parts: tuple[dict[str, Tensor], dict[str, Tensor]] = ({}, {})
     for name, leaf in leaves.items():
         parts[_axis(leaf) - 1][name] = leaf
