@@ -164,7 +164,9 @@ class Differential(Biased):
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Two maps, their difference, the values, the norm."""
-        if self.impl == "auto" and not want_weights and not self.rows_alone():
+        # a single query reads the values once, by the difference of its two rows of weights
+        several = call.query.shape[2] > 1
+        if several and self.impl == "auto" and not want_weights and not self.rows_alone():
             source, scale = call.memory.source, self.map_width**-0.5
             one, two = (
                 read_softmax(call, call.query[..., m], source.key[..., m], source.value, scale)
