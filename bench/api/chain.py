@@ -216,9 +216,8 @@ class Chain(Variant):
         fused = plain and self._fusable and self.impl != "eager"
         copies = self.normalizer.has_sink or self.score.copies_keys
         if copies and call.query.shape[2] == 1 and self.impl == "auto":
-            fused = (
-                False  # keys that are one number wider are copies, which a row of energies is not
-            )
+            # keys that are one number wider are copies of all keys, and a row of energies is not
+            fused = False
         # blocks read windows that go by places alone faster than a copy of each window
         in_blocks = fused and self.mask.reach is not None
         if self.impl == "auto" and self._gathers(call) and not in_blocks:

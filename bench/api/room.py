@@ -57,10 +57,10 @@ class Room:
 
 
 class Rooms:
-    """Room for what a path carries for each key beside its cache.
+    """Preallocated space for what a path carries for each key beside its cache.
 
-    The cache knows its room itself. What is carried are plain tensors, so that whoever selects rows
-    or changes them gets others; those are recognized by where they stand in memory.
+    The cache has space of its own. What is carried are plain tensors, and whoever selects rows or
+    changes numbers gets other tensors. Space is used again only for tensors at its own address.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """What is attended to: the source, the memory made from it, and the state of a path."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Union
 
@@ -32,6 +32,11 @@ def leaf(tree: Tree, *names: str) -> Tensor:
         found = found[name]
     assert isinstance(found, Tensor), f"{names} is a branch, not a leaf"
     return found
+
+
+def leaves(tree: Tree, names: Iterable[str] | None = None) -> dict[str, Tensor]:
+    """Tensors of a branch, those of some names or all."""
+    return {name: leaf(tree, name) for name in (tree if names is None else names)}
 
 
 def branch(tree: Tree, name: str) -> Tree:
@@ -265,3 +270,10 @@ class State:
         cache = None if self.cache is None else self.cache.select(rows)
         carried, heads = pick(self.carried), pick(self.heads)
         return State(self.offset, carried, cache, heads)
+
+
+def rooms_of(state: State) -> Rooms | None:
+    """Where a path writes what it carries; None in code that is compiled, which copies."""
+    if state.rooms is None and not torch.compiler.is_compiling():
+        return Rooms()
+    return state.rooms

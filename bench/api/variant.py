@@ -20,9 +20,8 @@ from bench.api.inputs import NO_INPUTS, Inputs
 from bench.api.noise import Noise
 from bench.api.parts import PART, mix_in_parts, part_length
 from bench.api.position import Position
-from bench.api.room import Rooms
 from bench.api.shapes import Query, Value, Weights
-from bench.api.source import Memory, Source, State, Tree
+from bench.api.source import Memory, Source, State, Tree, rooms_of
 from bench.api.stream import attend_streaming
 
 
@@ -219,9 +218,6 @@ class Variant(HasCapabilities, ABC):
             return attend_streaming(self, query, memory, state)
         query = self.turn(query, state.offset)
         memory, cache = self._memory_and_cache(memory, state, new, values)
-        rooms = state.rooms
-        if rooms is None and not torch.compiler.is_compiling():
-            rooms = Rooms()
         plain = not want_weights and edit is None and not want_memory
         memory = self.opened(memory, query, written, plain=plain)
         call = Call(
@@ -234,7 +230,7 @@ class Variant(HasCapabilities, ABC):
             progress=progress,
             extras=extras or {},
             edit=edit,
-            rooms=rooms,
+            rooms=rooms_of(state),
         )
         output, weights, carried, terms = self._in_parts(call, state.carried, want_weights)
         if weights is not None and memory.forgotten:
@@ -243,7 +239,7 @@ class Variant(HasCapabilities, ABC):
             # training drops the state of a whole sequence, and need not copy what it would keep
             cache = self.trim(cache)
         end = state.offset + query.shape[2]
-        after = replace(state, offset=end, carried=carried, cache=cache, rooms=rooms)
+        after = replace(state, offset=end, carried=carried, cache=cache, rooms=call.rooms)
         seen = memory if want_memory else None
         return Attended(output, weights if want_weights else None, after, terms, seen)
 

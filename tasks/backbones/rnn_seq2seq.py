@@ -150,10 +150,10 @@ class RnnSeq2Seq(Backbone):
         batch = self.arrange(batch)
         encoded, memories, path = self._begin(batch, mode)
         embedded = self.dropout(self.target_embedding(batch.inputs))
-        if self.fed or (self.decoder.sampling > 0 and mode.read == "train"):
-            embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
-        else:
-            with reading_a_sequence(self.decoder):
+        with reading_a_sequence(self.decoder):
+            if self.fed or (self.decoder.sampling > 0 and mode.read == "train"):
+                embedded, steps = self._run_by_word(embedded, batch, memories, path, mode)
+            else:
                 steps = self.decoder.run(embedded, memories, path, mode)
         terms = tuple(source.terms for source in encoded)
         return Trace(steps.states, steps.context, embedded, steps.attended, memories, terms)

@@ -20,7 +20,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.parts import mix_in_parts, part_length
 from bench.api.shapes import Allowed
-from bench.api.source import Memory, Source, State, Tree, branch, leaf, tree_join, tree_map
+from bench.api.source import Memory, Source, State, Tree, branch, leaf, leaves, tree_join, tree_map
 from variants.mechanisms.turned import Turned
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.one_sequence import CAUSAL_ONLY
@@ -171,9 +171,10 @@ class CompressedEntries(Turned):
         entries = branch(carried, ENTRIES)
         real = torch.cat((_real(carried, REAL, branch(carried, NEAR)), source.key_mask()), 1)
         made, new = self._closed(near, still, real, end, first=not leaf(entries, "key").shape[2])
-        real_entries = torch.cat((_real(carried, REAL_ENTRIES, entries), new), 1)
+        real_entries = _real(carried, REAL_ENTRIES, entries)
         if new.shape[1]:  # most steps of decoding close no block, and need not copy entries
-            entries = call.join(_leaves(entries), _leaves(made))
+            real_entries = torch.cat((real_entries, new), 1)
+            entries = call.join(leaves(entries), leaves(made))
         place = torch.arange(end - real.shape[1], end, device=real.device)
         distance = call.position[:, None] - place
         local = (distance >= 0) & (distance < self.near) & real[:, None, None]
@@ -297,10 +298,6 @@ class CompressedEntries(Turned):
                 blocks.append(torch.stack([torch.as_tensor(one) for one in entry]))
             found.append(blocks)
         return found
-
-
-def _leaves(tree: Tree) -> dict[str, Tensor]:
-    return {name: leaf(tree, name) for name in tree}
 
 
 def _real(carried: Tree, name: str, tree: Tree) -> Bool[Tensor, "B n"]:

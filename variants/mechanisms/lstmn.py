@@ -24,7 +24,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.source import Memory, Source, State, Tree, leaf, leaves
 from bench.api.variant import Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.per_head_linear import per_head_linear, xavier_per_head
@@ -183,7 +183,7 @@ class Lstmn(Variant):
         both = torch.cat((state, now), -1)
         new = {"written": both, "tape": torch.bmm(state, maps.of_tape)}
         new = {name: _rows_first(one) for name, one in new.items()}
-        joined = join({"written": written, "tape": tape}, new)
+        joined = join(leaves(carried, new), new)
         return weights, {**joined, "recalled": recalled}
 
     def oracle(

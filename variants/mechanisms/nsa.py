@@ -31,7 +31,7 @@ from bench.api.inputs import SlotInput
 from bench.api.parts import mix_in_parts, part_length
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Mixed
-from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.source import Memory, Source, State, Tree, leaf, leaves
 from variants.block_means import block_means
 from variants.mechanisms.biased import Biased, biased
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
@@ -168,9 +168,8 @@ class Nsa(Biased):
         real = None if source.mask is None else source.mask[:, some]
         mean_key, count = block_means(key, real, self.size)
         mean_value, _ = block_means(value, real, self.size)
-        before = {name: leaf(carried, name) for name in (MEAN_KEY, MEAN_VALUE, REAL)}
         more = {MEAN_KEY: mean_key, MEAN_VALUE: mean_value, REAL: count > 0}
-        return call.join(before, more)
+        return call.join(leaves(carried, more), more)
 
     def _of_means(
         self, call: Call, more: Added, real: Bool[Tensor, "B N"]

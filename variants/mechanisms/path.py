@@ -25,7 +25,7 @@ from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
-from bench.api.source import Memory, Source, State, Tree, leaf
+from bench.api.source import Memory, Source, State, Tree, leaf, leaves
 from bench.api.variant import Variant
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.precision import wide_format
@@ -152,7 +152,7 @@ class Path(Variant):
         key = leaf(carried, "key")
         query = call.query.to(key.dtype) * self.dims.key_width**-0.5
         new_key = expand_heads(source.key.to(key.dtype), heads)
-        own = _leaves(call.memory.parts)
+        own = leaves(call.memory.parts)
         convolved = self._convolve(own, carried)
         unit = functional.normalize(own["direction"], dim=-1)
         parts = {n: expand_heads(x, heads) for n, x in (own | {"direction": unit}).items()}
@@ -162,7 +162,7 @@ class Path(Variant):
             earlier = leaf(carried, "kept")
             base = earlier[:, :, -1:] if call.offset else 0.0
             new["kept"] = base + parts["log_gate"].cumsum(2)
-        joined = call.join({name: leaf(carried, name) for name in new}, new)
+        joined = call.join(leaves(carried, new), new)
         value, real = joined["value"], joined["real"]
         after: dict[str, Tensor | Tree] = {**joined, **convolved}
         outputs, rows = [], []
@@ -240,10 +240,6 @@ class Path(Variant):
 def _at_keys(source: Source, x: Float[Tensor, "B Hk S w"]) -> Float[Tensor, "B Hk S w"]:
     """Numbers of real keys; zero where there is padding."""
     return x if source.mask is None else x.masked_fill(~source.mask[:, None, :, None], 0.0)
-
-
-def _leaves(parts: Tree) -> dict[str, Tensor]:
-    return {name: leaf(parts, name) for name in parts}
 
 
 def _seen(real: Bool[Tensor, "B S"], first: int, last: int) -> Bool[Tensor, "B 1 C K"]:
