@@ -16,6 +16,8 @@ from bench.running.quality_cells import (
     PlannedCell,
     default_task_of,
     quality_cell,
+    roster_of,
+    shared_tasks,
     uniform_baselines,
 )
 from bench.running.request import Request
@@ -207,7 +209,10 @@ class Trials:
         return Request(preset=self.preset, training=training, calibrated=False)
 
     def _competitors(self) -> list[Competitor]:
-        """Baseline, uniform attention, the task's comparison, and those whose own task it is."""
+        """Baseline, uniform attention, the task's comparison, and those whose own task it is.
+
+        Where all of the preset's roster run on the task, they compete, too.
+        """
         request = self._request("")
         here = DefaultTask(task=self.task.show())
         wanted = [(request.asked_baseline.spec, here)]
@@ -219,6 +224,8 @@ class Trials:
                 wanted.append((resolve(entry.selector), place))
         if not self.rates_alone:
             wanted += self._at_home()
+        if self.task in [canonical("task", Selector(one)) for one in shared_tasks(self.preset)]:
+            wanted += [(resolve(Selector(name)), here) for name in roster_of(self.preset)]
         # an entry in another network is compared with references that were tuned in that network
         places = dict.fromkeys((place.backbone, place.slot) for _, place in wanted)
         references = [spec for spec, _ in wanted[:2]]

@@ -212,6 +212,15 @@ def test_both_references_are_tuned_in_every_network_where_an_entry_stands():
         assert any(one.startswith((f"{name} @", f"{name}[")) for one in in_transformer), name
 
 
+def test_the_roster_of_a_preset_competes_where_all_of_it_is_trained():
+    one_layer = "transformer_decoder[layers=1,short_convolution=3,width=32] / causal"
+    entries = Trials(canonical("task", parse("recall")), "quick", session=None).entries
+    assert registry.find("position", "fox").default_task.task == "offset"
+    assert f"fox @ {one_layer}" in [one.name for one in entries]
+    elsewhere = Trials(canonical("task", parse("recall[gap=3]")), "quick", session=None).entries
+    assert f"fox @ {one_layer}" not in [one.name for one in elsewhere]
+
+
 def test_a_calibration_goes_on_where_it_stopped(calibrated):
     ticks = iter(range(10**6))
     stopped, first = calibrated(good, until=5, clock=lambda: next(ticks))

@@ -154,5 +154,6 @@ register_recipe(
     citation=PAPER,
     cost=1.2,
     default_task=DefaultTask(task="offset"),
+    rosters=("quick",),
     deviations="those of the heads `canon`.",
 )

@@ -65,6 +65,7 @@ class MultiTokenConfig(Config):
         where="key-query convolution",
     ),
     default_task=DefaultTask(task="offset"),
+    rosters=("quick",),
 )
 class MultiToken(Biased):
     """softmax(sum_ab w_ab e_{i-a, j+b}) over keys j up to query i, w learned by head.

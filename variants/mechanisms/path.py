@@ -69,6 +69,7 @@ class PathConfig(Config):
     ),
     cost=1.7,
     default_task=DefaultTask(task="offset"),
+    rosters=("quick",),
 )
 class Path(Variant):
     """softmax over j of q_i . (H_i ... H_(j+1) k_j) / sqrt(E), H_t = I - b_t w_t w_t'.

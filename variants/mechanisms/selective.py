@@ -39,6 +39,7 @@ LOWERED = "lowered"
         text="Leviathan et al., 2025", url="https://arxiv.org/abs/2410.02703", where="section 3"
     ),
     default_task=DefaultTask(task="offset"),
+    rosters=("quick",),
 )
 class Selective(Biased):
     """softmax(e_ij - sum_{t < i} max(0, e0_tj)), e0 the energies of the first head.

@@ -88,4 +88,5 @@ register_recipe(
         text="Tan et al., 2025", url="https://arxiv.org/abs/2410.17980", where="section 2"
     ),
     default_task=DefaultTask(task="offset"),
+    rosters=("quick",),
 )

@@ -50,6 +50,7 @@ class FoxConfig(Config):
     ),
     cost=1.1,
     default_task=DefaultTask(task="offset"),
+    rosters=("quick",),
 )
 class Fox(Position):
     """Sum of log f_t, t from j + 1 to i, is added to the energy; f_t = sigmoid(w . x_t + b).
