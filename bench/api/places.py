@@ -12,6 +12,7 @@ from bench.api.config import build_config
 from bench.api.decoder import DECODERS
 from bench.api.encoder import ENCODERS
 from bench.api.options import complete, inner, options_of
+from bench.api.resolve import VariantSpec
 from bench.api.selector import Selector
 from bench.api.task import Task
 
@@ -43,13 +44,28 @@ ANYWHERE = BENEATH_HEADS | frozenset[Capability](
 Part = tuple[str, type[Capabilities]]
 """Name and class of something that says what it needs, gives, removes and does not support."""
 
+STACK = 4
+"""Layers of a timed stack, as many as the default network of heads that read layers below."""
+
 PART_AXES = ("encoder", "source_order", "decoder", "combiner")
 """Axes of a backbone whose parts have capabilities."""
 
 
-def timed_place(regime: Regime) -> frozenset[Capability]:
-    """What a timed place offers; a decode step needs `stepwise` too."""
-    return BENEATH_HEADS | UNKNOWN_UNTIL_BUILT | {regime}
+def timed_place(regime: Regime, *, with_heads: bool = False) -> frozenset[Capability]:
+    """What a timed place offers; a decode step needs `stepwise` too.
+
+    Args:
+        regime: Where the keys come from.
+        with_heads: Whether a slot is timed. Heads that read layers below then stand in a stack.
+    """
+    stacked: frozenset[Capability] = frozenset({"layers_below"} if with_heads else ())
+    return BENEATH_HEADS | UNKNOWN_UNTIL_BUILT | {regime} | stacked
+
+
+def timed_layers(spec: VariantSpec) -> int:
+    """Layers that are called where a slot is timed: several where heads read those below them."""
+    stacked = any("layers_below" in part.needs for _, part in spec.parts)
+    return STACK if stacked else 1
 
 
 def trained_place(task: type[Task], backbone: Selector) -> frozenset[Capability]:

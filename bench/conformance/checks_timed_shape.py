@@ -65,7 +65,8 @@ def _timed_shape(
             usual = answer(variant, query, source).output.double()
             mine = whole[row : row + 1, :, :queries]
             expect_as_near(mine, wanted, usual, spec, on, f"{shape.show()}, row {row}")
-        if shape.regime == "causal" and spec.refusal(timed_place("causal") | {"stepwise"}) is None:
+        place = timed_place(shape.regime, with_heads=shape.place == "slot")
+        if shape.regime == "causal" and spec.refusal(place | {"stepwise"}) is None:
             step = decode_step(there, inputs)()
             where = f"{shape.show()}, a decode step"
             expect(_output(step).isfinite().all(), f"{where} is not finite")

@@ -190,7 +190,7 @@ class Workshop:
         kit = self.kit
         (asked,) = asked_shapes([kit.largest_shape])
         for one in self.variants:
-            regimes = speed_regimes(one.spec)
+            regimes = speed_regimes(one.spec, asked.place)
             if not regimes:
                 continue
             shape = replace(asked, regime="causal" if "causal" in regimes else regimes[0])

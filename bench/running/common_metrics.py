@@ -275,6 +275,15 @@ COMMON_METRICS = (
         better="none",
         group="size",
     ),
+    Metric(
+        name="layers_count",
+        title="Layers of a timed stack",
+        unit="count",
+        low=0.0,
+        high=None,
+        better="none",
+        group="size",
+    ),
     *DELAYS,
     *SELECTIONS,
 )

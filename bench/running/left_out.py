@@ -52,8 +52,21 @@ def without_comparers(request: Request, variant: str, task: str) -> LeftOut:
     )
 
 
-def without_timing(request: Request, variant: str) -> LeftOut:
-    """A variant without attention of its own, or whose layers read each other; nothing times it."""
+def without_timing(request: Request, variant: str, *, stacked: bool) -> LeftOut:
+    """A variant that is not timed at the shapes that were asked for.
+
+    Args:
+        request: What was asked for.
+        variant: As it was asked for.
+        stacked: Whether its layers read each other, so that a stack of them can be timed.
+    """
+    if stacked:
+        return LeftOut(
+            f"speed of {variant}",
+            "its layers read each other, so they are timed together, with their heads; "
+            "--shape slot asks for that",
+            _command(request, "--variants", variant, "--no-quality", "--shape", "slot"),
+        )
     untrained = "" if request.quality else "; leave out --no-quality to train it"
     return LeftOut(
         f"speed of {variant}",

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.api.cell import Cell
+from bench.api.places import timed_layers
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
 from bench.running.comparison_cells import in_comparisons, without_comparison
@@ -26,7 +27,7 @@ from bench.running.quality_cells import (
     uniform_baselines,
 )
 from bench.running.request import AskedVariant, Request
-from bench.running.speed_cells import speed_cells, speed_regimes
+from bench.running.speed_cells import place_of, speed_cells, speed_regimes
 
 SPEED_SHARE = 0.45
 """Most of a budget that timing may take where there is training too."""
@@ -149,9 +150,13 @@ def _fill(made: Plan, wanted: Sequence[PlannedCell]) -> None:
 def _add_speed(made: Plan, trained: Iterable[PlannedCell], seconds: float) -> None:
     """Keep timing within its share: variants in order while they fit, the baseline in any case."""
     made.left_out += [
-        without_timing(made.request, made.variants[spec.canonical.show()].text)
+        without_timing(
+            made.request,
+            made.variants[spec.canonical.show()].text,
+            stacked=timed_layers(spec) > 1,
+        )
         for _, spec in made.request.specs
-        if not speed_regimes(spec)
+        if not speed_regimes(spec, place_of(made.request))
     ]
     wanted: dict[str, list[PlannedCell]] = {}
     for planned in speed_cells(made.request, trained):

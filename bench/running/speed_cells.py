@@ -8,12 +8,12 @@ from bench.api import registry
 from bench.api.call import REGIMES, Regime
 from bench.api.cell import Cell
 from bench.api.decoder import DECODERS
-from bench.api.places import timed_place
+from bench.api.places import timed_layers, timed_place
 from bench.api.resolve import VariantSpec
 from bench.api.variant import MECHANISMS
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
-from bench.timing.shape import AttendShape
+from bench.timing.shape import AttendShape, Place
 
 QUADRATIC = 2.0
 USUAL_S = 1.5
@@ -40,14 +40,15 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
         regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
         wanted.setdefault(planned.cell.variant, set()).add(regime)
     timed: dict[str, tuple[VariantSpec, list[Regime]]] = {}
+    place = place_of(request)
     for _, spec in request.specs:
-        name, possible = spec.canonical.show(), speed_regimes(spec)
+        name, possible = spec.canonical.show(), speed_regimes(spec, place)
         mine = wanted.get(name, set()) & set(possible)
         timed[name] = spec, [regime for regime in possible if regime in mine or not mine]
     # the baseline is timed wherever anything is, or nothing could be compared
     baseline = request.asked_baseline.spec
     everywhere = {regime for _, regimes in timed.values() for regime in regimes}
-    able = [regime for regime in REGIMES if _can_be_timed(baseline, regime)]
+    able = [regime for regime in REGIMES if _can_be_timed(baseline, regime, place)]
     timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
     far = {name for name, (spec, _) in timed.items() if _declared_time(spec) < QUADRATIC}
     far |= {baseline.canonical.show()} if far else set()
@@ -58,8 +59,15 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
     for name, (spec, regimes) in timed.items():
         shapes = (*request.shapes, *(request.long_shapes if name in far else ()))
         for regime, shape in product(regimes, shapes):
-            if shape.place != "slot" or regime in slots[name]:
+            here = shape.place == "slot" or _can_be_timed(spec, regime, shape.place)
+            if here and (shape.place != "slot" or regime in slots[name]):
                 yield _speed_cell(request, spec, replace(shape, regime=regime))
+
+
+def place_of(request: Request) -> Place:
+    """The place that offers most, of the shapes that are asked for."""
+    slots = any(shape.place == "slot" for shape in (*request.shapes, *request.long_shapes))
+    return "slot" if slots else "attention"
 
 
 def _slot_regimes(regimes: list[Regime]) -> list[Regime]:
@@ -103,7 +111,7 @@ def _slot_seconds(spec: VariantSpec, shape: AttendShape, request: Request) -> fl
     flops = 8 * width**2 * length
     if _declared_time(spec) >= QUADRATIC:
         flops += 4 * width * length**2
-    flops *= shape.batch
+    flops *= shape.batch * timed_layers(spec)
     if request.device != "cpu":
         return GPU_S + CALLS * flops / GPU_FLOPS_A_SECOND
     call, most_s = flops / FLOPS_A_SECOND, request.rounds_of(shape).most_s
@@ -111,15 +119,15 @@ def _slot_seconds(spec: VariantSpec, shape: AttendShape, request: Request) -> fl
     return USUAL_S + (0.0 if refused else CALLS * call)
 
 
-def speed_regimes(spec: VariantSpec) -> list[Regime]:
+def speed_regimes(spec: VariantSpec, place: Place = "attention") -> list[Regime]:
     """Where a variant's attention is timed: cross, causal or both; else where it is possible."""
     decoder = spec.fixes.get("decoder")
     if decoder is not None and not registry.find(DECODERS, decoder.name).target.attends:
         return []
-    possible = [regime for regime in REGIMES if _can_be_timed(spec, regime)]
+    possible = [regime for regime in REGIMES if _can_be_timed(spec, regime, place)]
     usual: list[Regime] = [regime for regime in possible if regime in ("cross", "causal")]
     return usual or possible[:1]
 
 
-def _can_be_timed(spec: VariantSpec, regime: Regime) -> bool:
-    return spec.refusal(timed_place(regime)) is None
+def _can_be_timed(spec: VariantSpec, regime: Regime, place: Place) -> bool:
+    return spec.refusal(timed_place(regime, with_heads=place == "slot")) is None

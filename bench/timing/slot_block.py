@@ -13,6 +13,7 @@ import torch
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.impl import impl_of
+from bench.api.places import timed_layers
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec, resolve
 from bench.timing.affordable_slot import too_large_slot
@@ -23,6 +24,9 @@ from bench.timing.rounds import Progress
 from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.timing.timer import Clock
 from results.row import Row
+
+OF_ANY_STACK = "forward_peak_memory_bytes"
+"""What a stack without gradients needs as much of as a layer, for it forgets what it has read."""
 
 
 def measure_slots(
@@ -123,7 +127,18 @@ def _with_sizes(
         "key_width_count": dims.key_width,
         "value_width_count": dims.value_width,
     }
+    layers = timed_layers(spec)
+    if layers > 1:
+        sizes["layers_count"] = layers
     x = float(shape.length)
     rows = [Row(metric=name, value=float(n), axis="length", x=x) for name, n in sizes.items()]
-    own = [row for row in outcome.rows if compared or not row.baseline]
+    own = [_of_a_layer(row, layers) for row in outcome.rows if compared or not row.baseline]
     return Measured((*own, *rows), outcome.unmeasured)
+
+
+def _of_a_layer(row: Row, layers: int) -> Row:
+    """What was measured of a stack, for one of its layers; what stands beside it is one already."""
+    if layers == 1 or row.baseline or row.metric == OF_ANY_STACK:
+        return row
+    each_s = row.metric.endswith("_per_s")
+    return replace(row, value=row.value * layers if each_s else row.value / layers)

@@ -22,6 +22,7 @@ from bench.timing.rounds import TimedVariant, main_reason
 from bench.timing.shape import AttendShape, Rounds
 from bench.timing.timed_dims import timed_dims
 from bench.timing.timed_inputs import Inputs, fit_inputs
+from bench.timing.timed_slot import layers_of
 from bench.timing.timer import Work
 from bench.timing.workloads import answer, build, forward, forward_backward, make_works
 
@@ -102,7 +103,7 @@ def _code(cell: Cell, spec: VariantSpec, setting: Setting) -> str:
         axes.append("head")
     parts = ["+".join(chosen.show() for chosen in spec.axes[axis]) for axis in axes]
     parts += [] if spec.mechanism is None else [spec.mechanism.show()]
-    given = timed_place(setting.shape.regime)
+    given = timed_place(setting.shape.regime, with_heads=setting.shape.place == "slot")
     refusals = (str(spec.refusal(given)), str(spec.refusal(given | {"stepwise"})))
     sizes = repr(timed_dims(spec, setting.shape))
     return " ".join((cell.impl, sizes, *parts, *refusals))
@@ -183,7 +184,7 @@ def _kept(entry: Entered, variant: Variant, setting: Setting) -> int:
         # ids that nobody looks at would be kept in the cache all the same
         ids = given.tokens[:1] if entry.reads_tokens and given.tokens is not None else None
         source = Source(key=given.key[:1], value=given.value[:1], tokens=ids)
-        return state_bytes([answer(variant, inputs.query[:1], source).state])
+        return state_bytes(layers_of(answer(variant, inputs.query[:1], source).state))
 
 
 def _fill(

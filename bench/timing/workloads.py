@@ -24,7 +24,7 @@ from bench.timing.reason import Reason, attempt
 from bench.timing.shape import AttendShape, Workload
 from bench.timing.timed_dims import timed_dims
 from bench.timing.timed_inputs import Inputs, fit_inputs, query_extras, with_inputs
-from bench.timing.timed_slot import build_timed_slot
+from bench.timing.timed_slot import TimedSlot, build_timed_slot, layers_of
 from bench.timing.timer import Work
 
 T = TypeVar("T")
@@ -185,22 +185,31 @@ def decode_step(variant: Variant, inputs: Inputs) -> Work:
         return _cross_step(variant, query, without_gradients(lambda: variant.receive(source))())
     with plain_attend(variant):
         state = without_gradients(lambda: _filled(variant, inputs))()
-    room = None if state.cache is None else state.cache.room
-    end = 0 if room is None else room.taken
-    rooms = state.rooms
-    taken = {} if rooms is None else rooms.taken()
+    rewind = _rewinding(state)
     new, extras = with_inputs(variant, inputs.next_source), query_extras(variant, query)
 
     def step() -> Attended:
-        if room is not None:
-            room.rewind(end)  # nobody reads what the last call wrote
-        if rooms is not None:
-            rooms.rewind(taken)
+        rewind()  # nobody reads what the last call wrote
         return variant.attend(
             query, None, state, new=new, noise=DRAWS, want_weights=False, extras=extras
         )
 
     return without_gradients(step)
+
+
+def _rewinding(state: State) -> Callable[[], None]:
+    """What lets the next call write where the last one wrote."""
+    caches = [one.cache.room for one in layers_of(state) if one.cache is not None]
+    ends = [(room, room.taken) for room in caches if room is not None]
+    taken = [(one.rooms, one.rooms.taken()) for one in layers_of(state) if one.rooms is not None]
+
+    def rewind() -> None:
+        for room, end in ends:
+            room.rewind(end)
+        for rooms, ends_of_rooms in taken:
+            rooms.rewind(ends_of_rooms)
+
+    return rewind
 
 
 def _filled(variant: Variant, inputs: Inputs) -> State:
@@ -263,7 +272,8 @@ def make_works(
 ) -> Made:
     """Make and call once every workload; one that cannot be called keeps the reason."""
     found = Made({}, {})
-    stepwise = spec.refusal(timed_place(variant.dims.regime) | {"stepwise"})
+    place = timed_place(variant.dims.regime, with_heads=isinstance(variant, TimedSlot))
+    stepwise = spec.refusal(place | {"stepwise"})
     for workload in asked:
         if workload == "decode_step" and stepwise is not None:
             found.lost[workload] = Reason("refused", stepwise)

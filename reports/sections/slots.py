@@ -13,6 +13,7 @@ from reports.prose import join
 from reports.sections.timed_slots import (
     DECODE,
     HEADS,
+    LAYERS,
     PEAK,
     PREFILL,
     STATE,
@@ -211,8 +212,21 @@ def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) ->
         f"{device}{code}{how}{where}",
         columns=COLUMNS,
         rows=tuple(_row(folder, one, place, slots) for one in names),
-        notes=(*_noise(variants), *refused),
+        notes=(*_noise(variants), *_stacks(folder, variants), *refused),
     )
+
+
+def _stacks(folder: RunFolder, variants: Mapping[str, Mapping[str, Line]]) -> list[str]:
+    """What stands for a layer where layers read each other."""
+    found: dict[int, list[str]] = {}
+    for name, lines in variants.items():
+        if LAYERS in lines:
+            found.setdefault(int(_median(lines[LAYERS])), []).append(folder.catalog.label(name))
+    return [
+        f"{join(sorted(names))}: layers read each other, so a stack of {layers} layers was timed. "
+        "Numbers are those of a layer on average, but the peak is that of the stack."
+        for layers, names in found.items()
+    ]
 
 
 def _noise(variants: Mapping[str, Mapping[str, Line]]) -> list[str]:

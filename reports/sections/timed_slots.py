@@ -13,7 +13,8 @@ PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_b
 PEAK = "forward_peak_memory_bytes"
 STEP = "decode_step_time_ms"
 HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
-SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS))
+LAYERS = "layers_count"
+SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS, LAYERS))
 """Metrics of slots that no other table shows."""
 
 Line = Mapping[str, Any]

@@ -73,6 +73,13 @@ def test_what_a_token_adds_is_the_growth_to_the_shorter_length_or_else_the_longe
     assert short["cache"][-1] == "8; 8 × 64 + 64"
 
 
+def test_a_note_says_whose_numbers_are_those_of_a_layer_in_a_stack():
+    found = [*FOUND, line("window", 256, "layers_count", 4)]
+    first, second = slots_section(folder(found)).blocks[1:]
+    assert first.notes[-1].startswith("window: layers read each other, so a stack of 4 layers")
+    assert not [note for note in second.notes if "stack" in note]
+
+
 def test_one_length_tells_no_growth():
     (table,) = slots_section(folder(lines("cache", {256: 1.0}))).blocks[1:]
     assert texts(table)["cache"][5] == NO_VALUE

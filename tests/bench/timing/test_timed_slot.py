@@ -5,6 +5,7 @@ import torch
 
 from bench.api.cell import Cell
 from bench.api.errors import Refused
+from bench.api.places import STACK
 from bench.api.resolve import resolve
 from bench.timing.asked_shapes import asked_shapes
 from bench.timing.block import measure_block
@@ -116,3 +117,83 @@ def test_tokens_in_a_second_stand_beside_every_time_of_a_slot():
     beneath = AttendShape(batch=2, heads=2, length=6, width=4)
     plain = measured("scaled_dot", shape=beneath)["scaled_dot"]
     assert not [row for row in plain.rows if row.metric.endswith("tokens_per_s")]
+
+
+LONG = AttendShape(batch=2, heads=2, length=40, width=4, place="slot")
+LINKED = ("cla", "cla[sharing=3]", "svformer", "value_residual")
+
+
+def one_by_one(timed, x):
+    """The layers of a stack written out, each asked alone with what it reads."""
+    found, kept = x, {}
+    for index, slot in enumerate(timed.slots):
+        below = None if slot.link is None else kept[slot.link.layer]
+        state = slot.start(None, found)
+        own = (found, None, None)
+        found, attended = slot.attend(
+            found, None, state, own=own, below=below, want_memory=index in timed.read_above
+        )
+        kept[index] = attended.memory
+    return found
+
+
+@pytest.mark.parametrize("variant", LINKED)
+def test_heads_that_read_layers_below_are_timed_as_a_stack(variant):
+    timed = build(resolve(variant), LONG, "auto", seed=0)
+    inputs = draw_inputs(LONG, torch.device("cpu"), torch.float32, 1)
+    assert len(timed.slots) == STACK
+    assert [slot.link is None for slot in timed.slots][:2] == [True, False]
+    found = answer(timed, inputs.query, inputs.source).output[:, 0]
+    assert torch.allclose(found, one_by_one(timed, inputs.query[:, 0]), atol=1e-6)
+    distinct = {id(one) for slot in timed.slots for one in slot.parameters()}
+    assert {id(one) for one in timed.parameters()} == distinct
+
+
+@pytest.mark.parametrize("variant", LINKED)
+def test_a_step_of_a_stack_goes_on_behind_the_prompt_whenever_it_is_called(variant):
+    timed = build(resolve(variant), LONG, "auto", seed=0)
+    inputs = draw_inputs(LONG, torch.device("cpu"), torch.float32, 1)
+    step = MAKERS["decode_step"](timed, inputs)
+    whole = torch.cat((inputs.query, inputs.next_query), 2)[:, 0]
+    wanted = one_by_one(timed, whole)[:, -1:]
+    for _ in range(3):
+        assert torch.allclose(step().output[:, 0], wanted, atol=1e-6)
+
+
+def test_numbers_of_a_stack_are_those_of_a_layer():
+    """Of four layers two keep keys and values, or all keep keys and one values."""
+    found = measured("mha", *LINKED, shape=LONG)
+    kept = {name: value(one, "state_bytes") for name, one in found.items()}
+    whole = kept["mha"]
+    assert whole == 2 * 8 * LONG.length * FLOAT
+    assert {name: kept[name] / whole for name in LINKED} == {
+        "cla": 1 / 2,
+        "cla[sharing=3]": 1 / 2,
+        "svformer": 5 / 8,
+        "value_residual": 1.0,
+    }
+    assert value(found["cla"], "parameters_count") == 3 * 8 * 8
+    assert value(found["cla"], "layers_count") == STACK
+    assert not [row for row in found["mha"].rows if row.metric == "layers_count"]
+    flops = [value(found[name], "forward_flops_counted_count") for name in ("mha", "cla")]
+    projected = 2 * LONG.batch * LONG.length * 8 * 8
+    assert flops[0] - flops[1] == projected
+
+
+def test_tokens_in_a_second_of_a_stack_are_those_that_a_layer_reads():
+    found = measured("cla")["cla"]
+    rows = {(row.metric, row.repeat, row.baseline): row.value for row in found.rows}
+    times = [key for key in rows if key[0] == "forward_time_ms"]
+    assert len(times) >= 3
+    for _, repeat, baseline in times:
+        ms = rows["forward_time_ms", repeat, baseline]
+        assert rows["prefill_tokens_per_s", repeat, baseline] == pytest.approx(2 * 6e3 / ms)
+
+
+def test_what_stands_beside_a_stack_is_not_divided():
+    both = measured("cla", "scaled_dot")
+    beside = {
+        name: {row.value for row in one.rows if row.metric == "state_bytes" and row.baseline}
+        for name, one in both.items()
+    }
+    assert beside["cla"] == beside["scaled_dot"] == {2 * 8 * SHAPE.length * FLOAT}
