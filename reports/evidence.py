@@ -62,7 +62,7 @@ def evidence_of(need: Need) -> Evidence:
     if base and base not in (variant, beaten):
         marks.append(f"n.s. against {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None
-    marks += _after_training(comparison, variant, compared) if compared else []
+    marks += after_training(comparison, variant, compared) if compared else []
     seeds, gap = _seeds(comparison, variant, compared or variant)
     return Evidence(
         score=_measured(comparison, variant),
@@ -122,7 +122,7 @@ def _small(comparison: Comparison, variant: str, other: str) -> list[str]:
     return [f"a difference below the margin of {plain(margin)}"]
 
 
-def _after_training(comparison: Comparison, variant: str, other: str) -> list[str]:
+def after_training(comparison: Comparison, variant: str, other: str) -> list[str]:
     """What the two score when training has ended, where an area along training is ranked."""
     plain_metric = learned_in_the_end(comparison.metric)
     if comparison.given is not None or plain_metric == comparison.metric:

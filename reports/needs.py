@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reports.folder import RunFolder
+from reports.outdone import outdone
 from reports.positions import has_positions
 from reports.ranked_table.comparison import LEVEL, Comparison
 from reports.ranked_table.headline import separating
@@ -50,22 +51,28 @@ class Need:
         """The variant to choose: better than the baseline on most tasks, tied on most, cheapest.
 
         Before ties are counted, what is above the non-neural baselines in every seed of these tasks
-        is preferred. Costs that are about that of the baseline count as the same. Of what is left
+        is preferred. Before costs are compared, what is ahead of another tied one in no seed comes
+        last (`outdone`). Costs that are about that of the baseline count as the same. Of the rest
         the baseline is first, then what is so among most contenders, then what has the smaller p as
         it is printed, then what has fewer parameters. Empty where no contender has learned
         anything.
         """
+        tied: dict[str, list[str]] = {}
+        for name, found in self.candidates.items():
+            for comparison in found:
+                tied.setdefault(comparison.key, []).append(name)
 
-        def order(name: str) -> tuple[int, bool, int, float, bool, int, float, float, str]:
+        def order(name: str) -> tuple[int, bool, int, bool, float, bool, int, float, float, str]:
             here = self.candidates[name]
             better = sum(beats(comparison, name, comparison.baseline) for comparison in here)
             behind = any(_below_non_neural(comparison, name) for comparison in here)
+            last = any(outdone(comparison, name, tied[comparison.key]) for comparison in here)
             cost = in_order(relative_cost(here, name), self.noise)
             other = name != here[0].baseline
             p = round(min(_evidence_order(one, name)[0] for one in here), 3)
             most = max(len(one.contenders) for one in here)
             size = _parameters(here[0], name)
-            return -better, behind, -len(here), cost, other, -most, p, size, name
+            return -better, behind, -len(here), last, cost, other, -most, p, size, name
 
         return min(self.candidates, key=order, default="")
 

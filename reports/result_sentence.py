@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from bench.api.headline import is_made
 from reports.catalog import uncapitalized
+from reports.evidence import after_training
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
 from reports.numbers import counted
@@ -65,7 +66,8 @@ def _named(need: Need) -> str:
     lacks = need.baseline_lacks_positions
     without = f" of {catalog.label(base)} without positions" if lacks else ""
     few = f", {comparison.most_seeds} seeds" if comparison.most_seeds < FEW_SEEDS else ""
-    return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without}{few})"
+    ended = "".join(f"; {one}" for one in after_training(comparison, need.variant, base))
+    return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without}{few}{ended})"
 
 
 def _nothing_yet(found: Sequence[Need]) -> str:
@@ -113,9 +115,13 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
         return f"{where} no variant is tied with the best in half of them."
     # what is tied everywhere stands without what is not, and is counted
     everywhere = [name for name, count in often if count == len(found)]
-    named = everywhere[:MOST_TIED] or [name for name, _ in often[:MOST_TIED]]
-    rest = len(everywhere[MOST_TIED:])
     alone = found[0].evidence if len(found) == 1 and len(found[0].comparisons) == 1 else None
+    if alone is not None:
+        everywhere.sort(key=[*alone.compared].index)  # by their means
+    # a rest of one is named, too
+    most = MOST_TIED + 1 if len(everywhere) == MOST_TIED + 1 else MOST_TIED
+    named = everywhere[:most] or [name for name, _ in often[:MOST_TIED]]
+    rest = len(everywhere[most:])
     shown = [*map(label, named)] if alone is None else _with_scores(alone, named)
     names = join([*shown, *([counted(rest, "other")] if rest else [])])
     are = "is" if len(named) == 1 else "are"
@@ -128,4 +134,5 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     if len({f"{cost:.2g}" for cost in known.values()}) < 2:
         return f"{told}."
     cheap = label(min(known, key=lambda name: known[name]))
-    return f"{told}. Of the {'first ' if rest else ''}two, {cheap} is the cheaper."
+    count, least = ("two", "cheaper") if len(named) == MOST_TIED else ("three", "cheapest")
+    return f"{told}. Of the {'first ' if rest else ''}{count}, {cheap} is the {least}."
