@@ -4,6 +4,7 @@ A variant with plain multi-head projections has the same state, too: weights of
 `nn.MultiheadAttention` load into it and the other way round.
 """
 
+import copy
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -111,7 +112,9 @@ class MultiheadAttention(nn.Module):
         self._with_given_mask: tuple[Attention, ...] = ()
         if isinstance(beneath, Chain):
             plain = self.attention
-            masked = Attention(plain.heads, with_given_mask(beneath), plain.source_width)
+            # a copy that shares its parameters, because a slot tells its heads what they stand at
+            heads_again = copy.copy(plain.heads)
+            masked = Attention(heads_again, with_given_mask(beneath), plain.source_width)
             masked.key_maps, masked.query_maps = plain.key_maps, plain.query_maps
             self._with_given_mask = (masked,)
         heads = self.attention.heads

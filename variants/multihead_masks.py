@@ -25,6 +25,7 @@ class GivenMask(Mask):
     def __init__(self, own: Mask, dims: Dims) -> None:
         super().__init__(NoOptions(), dims)
         self.own = own
+        self.weighs = own.weighs
 
     def prepare(self, source: Source) -> Tree:
         """What the chain's own mask prepares."""

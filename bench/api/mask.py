@@ -42,7 +42,7 @@ class Mask(Component):
     carries: ClassVar[bool] = False
     """Whether it remembers something of the keys from call to call: `start` says what there is
     before the first one, and `advance` what there is behind the last."""
-    weighs: ClassVar[bool] = False
+    weighs: bool = False
     """Whether `window` gives post-softmax weights, which fused code does not apply."""
 
     def advance(self, call: Call, state: Tree) -> Tree:

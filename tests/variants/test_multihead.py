@@ -239,7 +239,26 @@ def test_an_encoder_layer_computes_what_pytorch_computes():
     torch.testing.assert_close(found[~PADDING], wanted[~PADDING])
 
 
-@pytest.mark.parametrize("name", sorted(listed_variants()))
+def test_heads_write_out_what_they_keep_though_masks_may_come():
+    """The twin for masks shares the heads, and cannot do so."""
+    attention = variants.as_multihead("mla", 64, 4, batch_first=True).double().eval()
+    (masked,) = attention._with_given_mask
+    assert attention.attention.heads.any_width
+    assert not masked.heads.any_width
+    moved = copy.deepcopy(attention).float()
+    (again,) = moved._with_given_mask
+    assert [*again.heads.parameters()] == [*moved.attention.heads.parameters()]
+    assert {one.dtype for one in again.heads.parameters()} == {torch.float32}
+    x = drawn(1, 80, 64)
+    wanted, _ = attention(x, x, x, attn_mask=torch.zeros(80, 80, dtype=torch.bool))
+    torch.testing.assert_close(attention(x, x, x)[0], wanted)
+
+
+MASKED = ("scaled_dot[mask=luong_local_p]", "general[mask=luong_local_p,normalizer=learned_sink]")
+"""Masks with weights of their own under scores that have fused code."""
+
+
+@pytest.mark.parametrize("name", [*sorted(listed_variants()), *MASKED])
 def test_every_variant_follows_a_mask_or_refuses_it(name):
     try:
         attention = variants.as_multihead(name, 8, 2, batch_first=True).double().eval()
@@ -254,6 +273,8 @@ def test_every_variant_follows_a_mask_or_refuses_it(name):
     if weights is not None:
         assert not weights[:, :, mask].any()
     assert output.isfinite().all()
+    alone, _ = attention(x, x, x, attn_mask=mask, need_weights=False)
+    torch.testing.assert_close(alone, output)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
