@@ -103,10 +103,11 @@ docs: $(VENV)/.docs-ready
 	$(BIN)/python -m bench.docs site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-# make readme: what README.md and reports/published/README.md say of the published runs.
+# make readme: what README.md and the pages of published runs and packs say of them.
 readme: setup
 	$(BIN)/python -m bench.docs readme
 	$(BIN)/python -m bench.docs choices
+	$(BIN)/python -m bench.docs packs
 
 format: setup
 	$(BIN)/ruff format .

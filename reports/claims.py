@@ -201,14 +201,14 @@ class ClaimOutcome:
         if self.verdict not in ("supported", "equivalent"):
             return ""
         first, *others = [part for part in self.parts if part.holds]
-        more = "part holds" if len(others) == 1 else "parts hold"
-        rest = f"; {len(others)} more {more}" if others else ""
-        return f"{first.seen_text()}{rest}."
+        return f"{first.seen_text()}{_others_in_words(len(others), 'more')}."
 
     def reason(self) -> str:
         """Why it is open, and what would decide it; or what contradicts it. Else empty."""
         if self.verdict == "contradicted":
-            return "; ".join(part.failure() for part in self.parts if part.failed) + "."
+            failed = "; ".join(part.failure() for part in self.parts if part.failed)
+            holding = sum(part.holds for part in self.parts)
+            return f"{failed}{_others_in_words(holding, 'other')}."
         if self.verdict != "undecided":
             return ""
         if self.claim.missing:
@@ -225,6 +225,11 @@ class ClaimOutcome:
                 "metric, or compute the same, and more seeds would not decide."
             )
         return _seeds_in_words(open_)
+
+
+def _others_in_words(count: int, which: str) -> str:
+    """How many further parts of a claim are as it says; empty for none."""
+    return f"; {count} {which} {'part holds' if count == 1 else 'parts hold'}" if count else ""
 
 
 def _seeds_in_words(open_: Sequence[ContrastOutcome]) -> str:

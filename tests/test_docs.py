@@ -19,6 +19,9 @@ from bench.docs import readme
 from bench.docs.choices import update_choices
 from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
+from bench.docs.findings import filled
+from bench.docs.marked import with_part
+from bench.docs.packs import PACKS, update_packs
 from bench.docs.site import linked
 from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.docs.variants import variants_page
@@ -96,18 +99,17 @@ def test_links_between_pages_lead_to_files(name):
 
 def test_a_marked_part_is_replaced_and_the_rest_is_left():
     text = "before\n<!-- a:begin -->\nold\n<!-- a:end -->\nafter\n"
-    new = readme.with_part(text, "a", "new")
+    new = with_part(text, "a", "new")
     assert new == "before\n<!-- a:begin -->\n\nnew\n<!-- a:end -->\nafter\n"
-    assert readme.with_part(new, "a", "new") == new
-    assert readme.with_part(new, "a", "") == "before\n<!-- a:begin -->\n<!-- a:end -->\nafter\n"
+    assert with_part(new, "a", "new") == new
+    assert with_part(new, "a", "") == "before\n<!-- a:begin -->\n<!-- a:end -->\nafter\n"
     with pytest.raises(ValueError, match="markers of the part 'b'"):
-        readme.with_part(text, "b", "new")
+        with_part(text, "b", "new")
 
 
 def test_a_number_of_the_readme_may_be_of_another_metric_than_that_which_ranks():
     folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
-    texts = ["{oov_copy/copynet}, {oov_copy/copynet|oov_accuracy}"]
-    (text,) = readme._filled(texts, folder)
+    text = filled("{oov_copy/copynet}, {oov_copy/copynet|oov_accuracy}", folder)
     ranked, unknown = text.split(", ")
     assert ranked != unknown
     (comparison, *_) = sorted(
@@ -117,7 +119,24 @@ def test_a_number_of_the_readme_may_be_of_another_metric_than_that_which_ranks()
     values = comparison.stored.final("oov_accuracy")["copynet"].values()
     assert float(unknown.partition(" ")[0]) == pytest.approx(sum(values) / len(values), abs=0.01)
     with pytest.raises(LookupError, match="has no score of copynet on oov_copy nothing"):
-        readme._filled(["{oov_copy/copynet|nothing}"], folder)
+        filled("{oov_copy/copynet|nothing}", folder)
+
+
+def test_a_number_of_the_readme_may_be_of_inputs_of_one_length():
+    folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
+    text = filled("{offset/sinusoid|token_accuracy@96}", folder)
+    (comparison,) = (one for one in folder.comparisons if one.title == "offset")
+    values = comparison.stored.parts("token_accuracy", "length")["sinusoid", 96.0].values()
+    assert float(text.partition(" ")[0]) == pytest.approx(sum(values) / len(values), abs=0.01)
+    with pytest.raises(LookupError, match="no inputs of length 95 for sinusoid"):
+        filled("{offset/sinusoid|token_accuracy@95}", folder)
+
+
+def test_the_table_of_packs_is_that_of_the_packs():
+    assert not update_packs(ROOT, write=False), "run `make readme`"
+    assert {f"{name}.parquet" for name in PACKS} == {
+        path.name for path in (ROOT / "results" / "published").glob("*.parquet")
+    }
 
 
 @pytest.mark.slow

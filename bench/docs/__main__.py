@@ -1,7 +1,7 @@
 """Pages from code and published rows.
 
 `python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md, and
-`choices` the page that says what to choose by all published runs.
+`choices` the page that says what to choose by all published runs, and `packs` the table of these.
 """
 
 from pathlib import Path
@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 
 from bench.docs.choices import PAGE, update_choices
+from bench.docs.packs import PAGE as PACKS_PAGE
+from bench.docs.packs import update_packs
 from bench.docs.readme import update_readme
 from bench.docs.site import write_site
 
@@ -39,6 +41,15 @@ def readme(check: bool) -> None:
     """Write the tables and the figure of README.md from the published runs."""
     changed = update_readme(ROOT, write=not check)
     click.echo("README.md: " + (f"changed {', '.join(changed)}" if changed else "up to date"))
+    raise SystemExit(1 if check and changed else 0)
+
+
+@main.command()
+@click.option("--check", is_flag=True, help="Write nothing; exit code 1 if it is out of date.")
+def packs(check: bool) -> None:
+    """Write the table of the published packs."""
+    changed = update_packs(ROOT, write=not check)
+    click.echo(f"{PACKS_PAGE}: {'changed' if changed else 'up to date'}")
     raise SystemExit(1 if check and changed else 0)
 
 

@@ -77,7 +77,7 @@ for one in (
     ),
     Claim(
         key="C34",
-        title="Several heads look at different places.",
+        title="Several heads look at different places, and two facts need two of them.",
         source=NOTES,
         quote="multiple attention heads focus on different parts of the sentence",
         contrasts=(

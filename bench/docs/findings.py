@@ -1,0 +1,226 @@
+"""What the README says that was found: a line for each finding, its numbers from published runs.
+
+A number stands as `{task/variant|metric@length}`: of a variant or a non-neural baseline on a task,
+by the metric that ranks if none is named, on inputs of one length if one is named.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from statistics import fmean
+from typing import NamedTuple
+
+from reports.folder import RunFolder
+from reports.markdown import escape
+from reports.numbers import Seen, plain, with_interval
+from reports.ranked_table.comparison import Comparison
+from results.statistics import t_interval
+
+_PLACE = re.compile(r"\{([^{}]+)\/([^{}\/|@]+)\|?([^{}@]*)@?([^{}]*)\}")
+
+
+class Finding(NamedTuple):
+    """A line of the table."""
+
+    run: str
+    """Stem of the pack."""
+    found: str
+    test: str
+    mechanisms: str
+    plain: str
+    """What `scaled_dot` scores."""
+    uniform: str
+    non_neural: str
+    """What a non-neural baseline scores."""
+
+
+HEADS = (
+    "Found",
+    "Test",
+    "Mechanisms",
+    "`scaled_dot`",
+    "Uniform attention",
+    "Non-neural baseline",
+)
+FINDINGS = (
+    Finding(
+        "quick",
+        "**Outputs that copy write words that are not in the vocabulary.** On strings longer than "
+        "those of training they lead by less; at 8 words only `mha_roles` and `copynet` are ahead.",
+        "`oov_copy`: strings of up to 6 words, then of 7 and 8; share of words written before the "
+        "first error",
+        "`mha_roles` {oov_copy/mha_roles}, `copynet` {oov_copy/copynet}, `conv_copy` "
+        "{oov_copy/conv_copy}, `pointer_generator` {oov_copy/pointer_generator} (undecided)",
+        "{oov_copy/scaled_dot}",
+        "{oov_copy/uniform}",
+        "{oov_copy/word for word}: a dictionary counted from training, which cannot write unknown "
+        "words",
+    ),
+    Finding(
+        "quick",
+        "**Content alone does not count places.** Sinusoids and rotary positions count as far as "
+        "training went, some others farther.",
+        "`offset`: the symbol some places back, in texts of 24 symbols, then of 96; share of "
+        "symbols",
+        "24 symbols: 1.00 for all of these. 96: `shaw_rpr` {offset/shaw_rpr|token_accuracy@96}, "
+        "`transformer_xl` {offset/transformer_xl|token_accuracy@96}, `canon` "
+        "{offset/canon|token_accuracy@96}, `rope` {offset/rope|token_accuracy@96}, `t5_bias` "
+        "{offset/t5_bias|token_accuracy@96}, `sinusoid` {offset/sinusoid|token_accuracy@96}",
+        "{offset/scaled_dot}",
+        "{offset/uniform}",
+        "{offset/most frequent answer}",
+    ),
+    Finding(
+        "quick",
+        "**Some location-based and monotonic mechanisms copy strings longer than those of "
+        "training.** `raffel_monotonic` and `mocha` are not significantly different from "
+        "`scaled_dot`.",
+        "`transduction[rule=copy]`, recurrent networks: strings of up to 8 symbols, then of 10 and "
+        "12; share of symbols written before the first error",
+        "`ntm_addressing` {transduction[rule=copy]/ntm_addressing}, `location_aware` "
+        "{transduction[rule=copy]/location_aware}, `ssnt` {transduction[rule=copy]/ssnt}, `mma_h` "
+        "{transduction[rule=copy]/mma_h}, `mocha` {transduction[rule=copy]/mocha}, "
+        "`raffel_monotonic` {transduction[rule=copy]/raffel_monotonic}",
+        "{transduction[rule=copy]/scaled_dot}",
+        "{transduction[rule=copy]/uniform}",
+        "{transduction[rule=copy]/copy the source}: the source, copied",
+    ),
+    Finding(
+        "flagship",
+        "**They still do at four and eight times the length of training.** All variants have "
+        "learned the lengths of training: uniform attention writes "
+        "{transduction/uniform|prefix_accuracy} there.",
+        "The same, trained until validation got no better or for 12,000 steps; strings of 32 and "
+        "64 symbols",
+        "`ntm_addressing` {transduction/ntm_addressing}, `mma_h` {transduction/mma_h}, "
+        "`location_aware` {transduction/location_aware}, `ssnt` {transduction/ssnt}, "
+        "`raffel_monotonic` {transduction/raffel_monotonic}",
+        "{transduction/scaled_dot}",
+        "{transduction/uniform}",
+        "{transduction/copy the source}: the source, copied",
+    ),
+    Finding(
+        "quick",
+        "**Softmax attention finds the values of more pairs than in training; small states and "
+        "windows find fewer.** Recurrences stand without the norm and the gate of their papers, so "
+        "the size of the state is not the only difference.",
+        "`recall`, one layer of width 32: up to 8 pairs, then 20 and 32; share of values",
+        "`linear_attention` {recall/linear_attention}, `gated_deltanet` {recall/gated_deltanet}, "
+        "`sliding_window` {recall/sliding_window}",
+        "{recall/scaled_dot}",
+        "{recall/uniform}",
+        "{recall/first value read}",
+    ),
+    Finding(
+        "modern",
+        "**Forget gates, sums of neighbors and slopes by distance repeat patterns at four times "
+        "the length of training; rotary positions and sinusoids do not.**",
+        "`induction`: texts of up to 32 symbols, then of 128; share of symbols",
+        "`fox_pro` {induction/fox_pro|token_accuracy@128}, `canon` "
+        "{induction/canon|token_accuracy@128}, `fox` {induction/fox|token_accuracy@128}, `alibi` "
+        "{induction/alibi|token_accuracy@128}, `rope` {induction/rope|token_accuracy@128}, "
+        "`sinusoid` {induction/sinusoid|token_accuracy@128}",
+        "{induction/scaled_dot|token_accuracy@128}",
+        "{induction/uniform|token_accuracy@128}",
+        "{induction/most frequent answer}",
+    ),
+    Finding(
+        "modern",
+        "**A delta rule follows swaps far beyond training if its state matrix may have negative "
+        "eigenvalues** (`reach=2.0`). One swap is what one step of such a rule can express.",
+        "`composition[group=s5,moves=swaps]`: products of up to 12 swaps of five things, then of "
+        "up to 48; share of products",
+        "`deltanet[reach=2.0]` {composition[group=s5]/deltanet[reach=2.0]}, `gated_deltaproduct` "
+        "{composition[group=s5]/gated_deltaproduct}, `deltanet` {composition[group=s5]/deltanet}",
+        "{composition[group=s5]/scaled_dot}",
+        "not trained",
+        "{composition[group=s5]/most frequent answer}",
+    ),
+    Finding(
+        "modern",
+        "**Rotary positions copy less of long texts than no positions at all**, beside a causal "
+        "convolution of width 3.",
+        "`causal_copy`: texts of up to 32 symbols, then of 64 and 128; share of symbols",
+        "`rope` {causal_copy/rope}, `nope` {causal_copy/nope}, `alibi` {causal_copy/alibi}, `fox` "
+        "{causal_copy/fox}",
+        "{causal_copy/nope}",
+        "{causal_copy/uniform}",
+        "{causal_copy/most frequent answer}",
+    ),
+    Finding(
+        "modern",
+        "**On small texts networks that know the order of words are a little better than "
+        "trigrams, and others are worse.**",
+        "`tinyshakespeare`: 1,000 steps, bits per character; less is better",
+        "With order: `stick_breaking` {tinyshakespeare/stick_breaking}, `rope` "
+        "{tinyshakespeare/rope}. Without: `learned_sink` {tinyshakespeare/learned_sink}, "
+        "`differential` {tinyshakespeare/differential}",
+        "{tinyshakespeare/scaled_dot}",
+        "{tinyshakespeare/uniform}",
+        "{tinyshakespeare/trigram, interpolated}: trigrams",
+    ),
+)
+
+
+def findings_table(folders: Mapping[str, RunFolder]) -> str:
+    """The findings as a table in Markdown.
+
+    Args:
+        folders: The runs by the stems of their packs.
+
+    Raises:
+        LookupError: A run has no such number.
+    """
+    rows = [HEADS, ["---"] * len(HEADS)]
+    rows += [[filled(text, folders[one.run]) for text in one[1:]] for one in FINDINGS]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def filled(text: str, folder: RunFolder) -> str:
+    """A text with the numbers of a run in their places."""
+    return _PLACE.sub(lambda match: number(folder, *match.groups()), text)
+
+
+def number(folder: RunFolder, task: str, name: str, metric: str = "", length: str = "") -> str:
+    """The score of a variant, or of a non-neural baseline, on a task.
+
+    Args:
+        folder: The run.
+        task: Label of the task.
+        name: Label of the variant, or name of the baseline.
+        metric: By which it is scored; that which ranks if empty.
+        length: Of the inputs; the whole test if empty.
+
+    Raises:
+        LookupError: The run has no such number.
+    """
+    known = folder.catalog
+    # the network in which most variants stand, where there are several
+    for comparison in sorted(folder.comparisons, key=lambda one: -len(one.means)):
+        if known.task_label(comparison.task) != task:
+            continue
+        here = [one for one in comparison.means if known.label(one) == name]
+        told = replace(comparison, metric=metric) if metric else comparison
+        if here and length:
+            return escape(_at(told, here[0], float(length)))
+        if here and here[0] in told.means:
+            return escape(told.short_score(here[0]))
+        if name in comparison.without:
+            return escape(plain(fmean(comparison.without[name].values())))
+    wanted = f"{name} on {task} {metric} {length}".strip()
+    raise LookupError(f"README.md: {folder.name} has no score of {wanted}")
+
+
+def _at(comparison: Comparison, variant: str, length: float) -> str:
+    """The score on inputs of one length."""
+    by_seed = comparison.stored.parts(comparison.metric, "length").get((variant, length))
+    if by_seed is None:
+        raise LookupError(f"README.md: no inputs of length {length:g} for {variant}")
+    mean = t_interval([*by_seed.values()])
+    return with_interval(
+        mean.estimate,
+        mean.low,
+        mean.high,
+        limits=comparison.ranked_by.limits,
+        seen=Seen.of(by_seed.values())._replace(seeds=0),
+    )
