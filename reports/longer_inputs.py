@@ -85,11 +85,13 @@ def _figures(comparison: Comparison, panel: Panel, key: str, first: int) -> list
     parts = math.ceil(len(names) / MOST_LINES)
     size = math.ceil(len(names) / parts)
     groups = [names[at : at + size] for at in range(0, len(names), size)]
+    heights = [height for one in panel.lines for height in one.y]
+    whole = replace(panel, shown=(min(heights), max(heights)))
     return [
         panels(
             f"{key}-{first + at}",
             _words(panel, at, groups),
-            [replace(panel, lines=tuple(one for one in panel.lines if one.name in group))],
+            [replace(whole, lines=tuple(one for one in panel.lines if one.name in group))],
             Legend(looks(group), labels),
             columns=1,
         )

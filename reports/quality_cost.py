@@ -25,7 +25,7 @@ from results.statistics import (
 
 MOST_POINTS = 20
 """More cannot be identified in one drawing."""
-LEAST_TASKS = 3
+LEAST_USES = 3
 """Of a variant in a figure over all tasks."""
 LEAST_VARIANTS = 4
 """Of a figure over all tasks; with fewer the figure shows the one with most ranks."""
@@ -41,7 +41,12 @@ def quality_cost(folder: RunFolder) -> QualityCost | None:
         return None
     noise = noise_of(folder.comparisons)
     shared = shared_with(found, folder.catalog.baseline)
-    often = {name: many for name, many in shared.items() if len(many) >= LEAST_TASKS}
+    often = {
+        name: many
+        for name, many in shared.items()
+        # tasks of one use are dependent, so that their spread tells nothing of other uses
+        if len({use_of(one) for one in many}) >= LEAST_USES
+    }
     if len(often) < LEAST_VARIANTS:
         shown = [need.evidence for need in needs(folder)]
         return _one_comparison(max(shown, key=distinct_ranks), noise)
@@ -112,7 +117,7 @@ def _all_tasks(
         title="Quality against cost over all tasks",
         caption=(
             f"Probability that a run is better than a run of {label}, averaged over the uses "
-            f"that both took part in (at least {LEAST_TASKS} tasks), with its 95% bootstrap "
+            f"that both took part in (at least {LEAST_USES}), with its 95% bootstrap "
             f"interval. Variants took part in different tasks. {_about_front(noise)}"
         ),
     )

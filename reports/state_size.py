@@ -8,6 +8,7 @@ from reports.figures import quality_cost_figure
 from reports.folder import RunFolder
 from reports.quality_cost import points_of, seen_within
 from reports.ranked_table.comparison import Comparison
+from results.catalog import CatalogVariant
 
 METRIC = "state_bytes"
 LEAST_VARIANTS, LEAST_SIZES = 4, 3
@@ -18,11 +19,11 @@ CAPTION = (
     "{metric}, mean over seeds with its 95% t interval, or from the least to the greatest seed "
     "where the interval would leave the range of the metric. It is drawn against the bytes that "
     "one sequence leaves behind: caches of keys and values, states of recurrences, and what "
-    "projections remember, of all layers after the longest sequence of training. What an output "
-    "keeps besides is not counted. Variants that keep every key need more with every token; "
-    "recurrences do not. The line joins variants above which, by however little, no other has a "
-    "state as small. Variants that failed a check of their certificate are "
-    "left out, and those of which no seed is above uniform attention on validation."
+    "projections remember, of all layers after the longest sequence of training. Variants that "
+    "keep every key need more with every token; recurrences do not. No variant with an equal or "
+    "smaller state has a higher mean than one on the line. Variants that failed a check of their "
+    "certificate are left out, those of which no seed is above uniform attention on validation, "
+    "and outputs that read words said before, whose bytes are not counted."
 )
 
 
@@ -61,6 +62,7 @@ def quality_by_state(comparison: Comparison) -> QualityCost | None:
         (variant, seen_within(by_seed.values(), metric.limits), sizes[variant])
         for variant, by_seed in comparison.stored.final(name).items()
         if variant not in comparison.red
+        and not _output_remembers(known.variant(variant))
         and not comparison.lost_every_seed(variant)
         and math.isfinite(sizes.get(variant, math.nan))
     ]
@@ -76,3 +78,9 @@ def quality_by_state(comparison: Comparison) -> QualityCost | None:
         title=f"Quality against the size of the state: {comparison.title}",
         caption=CAPTION.format(metric=metric.title),
     )
+
+
+def _output_remembers(variant: CatalogVariant) -> bool:
+    """Whether its output is not the usual one; the others read earlier words for themselves."""
+    parts = variant.made_of.split(", ")
+    return variant.family == "output" or any(one.startswith("output=") for one in parts)

@@ -115,7 +115,9 @@ def figures(root: Path) -> Part:
         for at, figure in enumerate(found, start=1):
             place = name if at == 1 else name.replace(".svg", f"-{at}.svg")
             drawings[place] = figure.svg
-            caption = f"{_caption(figure)} Run `{Path(run).stem}`." if at == 1 else ""
+            caption = f"<br>**Part {at} of {len(found)}.**"
+            if at == 1:
+                caption = f"{_caption(figure)} Run `{Path(run).stem}`."
             parts.append(f"![{escape(figure.description)}]({place}){caption}")
         shown.append("<br>".join(parts))
     return Part("\n\n".join(shown), drawings)

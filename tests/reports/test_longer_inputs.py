@@ -100,6 +100,9 @@ def test_more_variants_than_looks_have_further_figures_the_best_first(tmp_path: 
     assert sorted(first) == ["alibi", "bahdanau", "fox", "position_0", "rope"]
     assert sorted(second) == [f"position_{at}" for at in range(1, 6)]
     assert "part 2 of 2" in found[1].title
+    axes = [re.findall(r'class="t e">([0-9.]+)<', one.svg) for one in found]
+    assert axes[0] == axes[1], "both parts have one vertical axis"
+    assert len(axes[0]) > 1
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Quality against the bytes of state that decoding keeps."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
@@ -134,3 +135,19 @@ def test_a_plain_metric_that_ranks_is_drawn_itself(tmp_path: Path) -> None:
     drawn = quality_by_state(comparison)
     assert drawn is not None
     assert drawn.quality_title == "Token accuracy (fraction)"
+
+
+@pytest.mark.parametrize("change", [{"family": "output"}, {"made_of": "score=dot, output=cache"}])
+def test_outputs_that_read_earlier_words_are_left_out(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    """What they keep beside the states of layers is not counted."""
+    (comparison,) = folder(tmp_path, KEPT).comparisons
+    before = quality_by_state(comparison)
+    known = comparison.catalog.variants
+    known[BASE] = replace(known[BASE], **change)
+    after = quality_by_state(comparison)
+    assert before is not None
+    assert after is not None
+    names = [{point.name for point in one.points} for one in (before, after)]
+    assert names[0] - names[1] == {comparison.catalog.label(BASE)}
