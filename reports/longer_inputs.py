@@ -85,18 +85,20 @@ def _figures(comparison: Comparison, panel: Panel, key: str, first: int) -> list
     parts = math.ceil(len(names) / MOST_LINES)
     size = math.ceil(len(names) / parts)
     groups = [names[at : at + size] for at in range(0, len(names), size)]
-    heights = [height for one in panel.lines for height in one.y]
-    whole = replace(panel, shown=(min(heights), max(heights)))
     return [
         panels(
             f"{key}-{first + at}",
             _words(panel, at, groups),
-            [replace(whole, lines=tuple(one for one in panel.lines if one.name in group))],
+            [_part(panel, group)],
             Legend(looks(group), labels),
             columns=1,
         )
         for at, group in enumerate(groups)
     ]
+
+
+def _part(panel: Panel, names: Sequence[str]) -> Panel:
+    return replace(panel, lines=tuple(one for one in panel.lines if one.name in names), whole=panel)
 
 
 def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, str]:

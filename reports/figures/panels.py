@@ -64,8 +64,8 @@ class Panel:
     """Vertical references such as the length of training."""
     limits: tuple[float, float] = (-math.inf, math.inf)
     """Least and greatest value that the metric of the y axis allows; nothing is drawn outside."""
-    shown: tuple[float, ...] = ()
-    """Values that the y axis shows, too, so that parts of one figure have one axis."""
+    whole: "Panel | None" = None
+    """Panel of which it is a part, whose y axis it has."""
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def _scales(
         ends = [min(high, max(low, v)) for v in ends if math.isfinite(v)]
         levels = [v for v in levels if low <= v <= high]
     x = scale_over(xs, across, log=one.log_x, margin=0.02 if one.lines else 0.08)
-    y = scale_over([*middle, *ends, *levels, *one.shown], down, log=one.log_y, limits=one.limits)
-    return x, y
+    y = scale_over([*middle, *ends, *levels], down, log=one.log_y, limits=one.limits)
+    return x, y if one.whole is None else _scales(one.whole, across, down)[1]
 
 
 def _plain(line: Curve, x: Scale, y: Scale, legend: Legend, *, stairs: bool) -> str:
