@@ -21,7 +21,7 @@ from reports.sections.timed_slots import (
     Line,
     Slots,
     batch_of,
-    longest_place,
+    fullest_place,
     places_by_length,
     timed_slots,
 )
@@ -74,13 +74,13 @@ def slots_section(folder: RunFolder) -> Section | None:
     return Section(key="slots", title="Prompts and decoding with a layer", blocks=blocks)
 
 
-def longest_slot_section(folder: RunFolder) -> Section | None:
-    """The table of the longest cache, where nothing was trained and times are the result."""
+def fullest_slot_section(folder: RunFolder) -> Section | None:
+    """The table of most variants, where nothing was trained and times are the result."""
     slots = timed_slots(folder) if not folder.comparisons else Slots({})
-    place = longest_place(slots)
+    place = fullest_place(slots)
     if place is None:
         return None
-    table = _table(folder, "longest-slot", place, slots)
+    table = _table(folder, "fullest-slot", place, slots)
     blocks: tuple[Block, ...] = (
         Paragraph(HOW_TO_READ),
         table,
@@ -88,14 +88,14 @@ def longest_slot_section(folder: RunFolder) -> Section | None:
         *_over_lengths(folder, place, slots, PREFILL),
     )
     title = "Prompts and decoding with a layer"
-    return Section(key="longest", title=title, blocks=blocks, group="summary")
+    return Section(key="fullest", title=title, blocks=blocks, group="summary")
 
 
 def _over_lengths(
-    folder: RunFolder, longest: tuple[Any, ...], slots: Slots, metric: str
+    folder: RunFolder, chosen: tuple[Any, ...], slots: Slots, metric: str
 ) -> tuple[TableBlock, ...]:
     """Ratios of every variant at several lengths; nothing where there is one length."""
-    shown = places_by_length(longest, slots)
+    shown = places_by_length(chosen, slots)
     if len(shown) < 2:
         return ()
     label, base = folder.catalog.label, folder.catalog.baseline
@@ -151,45 +151,70 @@ def _noise_row(
 
 
 def slots_sentence(folder: RunFolder) -> str:
-    """Who decodes faster than the baseline with the longest cache, beyond the A/A noise.
+    """Who decodes faster than the baseline, where most variants were timed, and with few keys.
 
     Verdicts are those on the time of a step. Empty where nothing was timed, or nothing is ranked.
     """
     slots = timed_slots(folder)
-    place = longest_place(slots)
+    place = fullest_place(slots)
     if place is None or not folder.catalog.ranks:
         return ""
     known, lines = folder.catalog, slots.lines[place]
-    steps = {name: found[STEP] for name, found in lines.items() if STEP in found}
-    others = [name for name in steps if name != known.baseline]
-    faster = [name for name in others if steps[name]["verdict"] == "FAST"]
-    slower = [name for name in others if steps[name]["verdict"] == "SLOW"]
+    verdicts = _verdicts(known.baseline, lines)
+    faster, slower = (_of(verdicts, one) for one in ("FAST", "SLOW"))
     rows = counted(batch_of(place[0]), "row")
     length = f"{place[-1]:,.0f} keys in the cache of one layer ({rows}, {place[2]} on {place[3]})"
-    rest = len(others) - len(faster) - len(slower)
+    rest = len(verdicts) - len(faster) - len(slower)
     told = (
-        f"With {length}, {len(faster)} of {counted(len(others), 'variant')} "
-        f"{'decodes' if len(others) == 1 else 'decode'} faster than "
-        f"{known.label(known.baseline)} beyond the A/A noise"
+        f"With {length}, {len(faster)} of {counted(len(verdicts), 'variant')} "
+        f"{'decodes' if len(verdicts) == 1 else 'decode'} faster than "
+        f"{known.label(known.baseline)} by more than twice the A/A noise"
     )
     told += f" and {len(slower)} slower" if slower else ""
     told += f"; {rest} {'is' if rest == 1 else 'are'} not decided or the same." if rest else "."
     ratios = {name: lines[name][DECODE]["ratio"] for name in faster if DECODE in lines[name]}
     best = sorted(ratios, key=lambda name: -ratios[name])[:MOST_NAMED]
-    if not best:
-        return told
-    bounds = {name: lines[name][DECODE] for name in best}
-    named = [
-        f"{known.label(name)} ({plain(ratios[name])}×, interval {plain(one['ratio_low'])} to "
-        f"{plain(one['ratio_high'])})"
-        for name, one in bounds.items()
-    ]
+    if best:
+        bounds = {name: lines[name][DECODE] for name in best}
+        named = [
+            f"{known.label(name)} ({plain(ratios[name])}×, interval {plain(one['ratio_low'])} to "
+            f"{plain(one['ratio_high'])})"
+            for name, one in bounds.items()
+        ]
+        told += f" Fastest: {join(named)}."
+    return f"{told}{_with_fewest_keys(folder, place, slots)}{_noise_in_words(lines)}"
+
+
+def _verdicts(baseline: str, lines: Mapping[str, Mapping[str, Line]]) -> Mapping[str, str]:
+    """Verdict on the time of a step of each variant but the baseline."""
+    steps = {name: found[STEP] for name, found in lines.items() if STEP in found}
+    return {name: str(one["verdict"]) for name, one in steps.items() if name != baseline}
+
+
+def _of(verdicts: Mapping[str, str], wanted: str) -> list[str]:
+    return [name for name, verdict in verdicts.items() if verdict == wanted]
+
+
+def _with_fewest_keys(folder: RunFolder, place: tuple[Any, ...], slots: Slots) -> str:
+    """How many are faster at the shortest length; empty where there is one length."""
+    length, shortest = min(places_by_length(place, slots).items())
+    if length == place[-1]:
+        return ""
+    verdicts = _verdicts(folder.catalog.baseline, slots.lines[shortest])
+    faster = [folder.catalog.label(name) for name in _of(verdicts, "FAST")]
+    names = f" ({join(sorted(faster))})" if 0 < len(faster) <= MOST_NAMED else ""
+    are = "is" if len(faster) == 1 else "are"
+    return f" With {length:,.0f} keys {len(faster)} of {len(verdicts)} {are} faster{names}."
+
+
+def _noise_in_words(lines: Mapping[str, Mapping[str, Line]]) -> str:
     noise = most_noise(lines.values(), DECODE)
-    twice = (
-        " The A/A control, which is the same code timed twice, has an interval that reaches up to "
-        f"{_percent(noise)} away from equal speed."
+    if not math.isfinite(noise):
+        return ""
+    return (
+        " The A/A noise is how far the interval of the same code, timed twice, reaches away from "
+        f"equal speed: up to {_percent(noise)}."
     )
-    return f"{told} Fastest: {join(named)}.{twice if math.isfinite(noise) else ''}"
 
 
 def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) -> TableBlock:

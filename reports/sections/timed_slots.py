@@ -64,19 +64,19 @@ def timed_slots(folder: RunFolder) -> Slots:
     return Slots(found)
 
 
-def longest_place(slots: Slots) -> tuple[Any, ...] | None:
-    """The place with the longest cache; of several the one with most variants."""
+def fullest_place(slots: Slots) -> tuple[Any, ...] | None:
+    """The place with most variants; of several the one with the longest cache."""
     lines = slots.lines
-    return max(lines, key=lambda place: (place[-1], len(lines[place])), default=None)
+    return max(lines, key=lambda place: (len(lines[place]), place[-1]), default=None)
 
 
-def places_by_length(longest: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:
-    """Places with the settings of the one with the longest cache; of each length the fullest."""
+def places_by_length(chosen: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:
+    """Places with the settings of a chosen one; of each length the fullest."""
 
     def settings(place: tuple[Any, ...]) -> tuple[Any, ...]:
         return (batch_of(place[0]), *place[1:5])
 
-    alike = [place for place in slots.lines if settings(place) == settings(longest)]
+    alike = [place for place in slots.lines if settings(place) == settings(chosen)]
     alike.sort(key=lambda place: (place[-1], len(slots.lines[place])))
     return {place[-1]: place for place in alike}
 

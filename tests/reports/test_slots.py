@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from reports.catalog import Catalog
-from reports.sections.slots import longest_slot_section, slots_section, slots_sentence
+from reports.sections.slots import fullest_slot_section, slots_section, slots_sentence
 from reports.sections.timed_slots import PEAK
 
 NO_VALUE = "\N{EM DASH}"
@@ -133,8 +133,8 @@ def test_the_title_says_what_was_timed(batch):
     assert table.title == f"{rows} of 4,096 tokens, 8 heads of width 64, float32 on cpu"
 
 
-def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_is_faster():
-    section = longest_slot_section(folder(FOUND))
+def test_a_run_that_trained_nothing_shows_most_variants_first_and_says_who_is_faster():
+    section = fullest_slot_section(folder(FOUND))
     table, lengths, prompts = section.blocks[1:]
     assert section.group == "summary"
     assert table.title.startswith("1 row of 1,024 tokens")
@@ -150,9 +150,9 @@ def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_i
         "With 1,024 keys in the cache of one layer (1 row, float32 on cpu), 1 of 1 variant decodes"
     )
     assert told.endswith(
-        "faster than cache beyond the A/A noise. Fastest: window (2.00×, interval 2.00 to 2.00). "
-        "The A/A control, which is the same code timed twice, has an interval that reaches up to "
-        "10% away from equal speed."
+        "faster than cache by more than twice the A/A noise. Fastest: window (2.00×, interval 2.00 "
+        "to 2.00). With 256 keys 1 of 1 is faster (window). The A/A noise is how far the interval "
+        "of the same code, timed twice, reaches away from equal speed: up to 10%."
     )
     assert (
         slots_sentence(folder([line("cache", 8, "forward_time_ms", 1, shape="attend[heads=8]")]))
@@ -163,7 +163,7 @@ def test_a_run_that_trained_nothing_shows_the_longest_cache_first_and_says_who_i
 def test_a_run_with_scores_keeps_its_times_among_the_details():
     trained = folder(FOUND)
     trained.comparisons = (object(),)
-    assert longest_slot_section(trained) is None
+    assert fullest_slot_section(trained) is None
 
 
 def test_who_is_faster_follows_the_verdicts_and_not_the_intervals():
@@ -172,7 +172,8 @@ def test_who_is_faster_follows_the_verdicts_and_not_the_intervals():
         found += lines(name, {8: 1.0}, verdict)
     told = slots_sentence(folder(found))
     assert (
-        "1 of 3 variants decode faster than cache beyond the A/A noise and 1 slower; 1 is" in told
+        "1 of 3 variants decode faster than cache by more than twice the A/A noise and 1 slower; "
+        "1 is" in told
     )
     nothing = folder(found)
     nothing.catalog.ranks = False
