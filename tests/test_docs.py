@@ -179,7 +179,7 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
         ("quick.parquet", "oov_copy[decode=true]", "unk_replacement", "undecided"),
         ("quick.parquet", copying, "raffel_monotonic", "undecided"),
         ("quick.parquet", copying, "mocha", "undecided"),
-        ("flagship.parquet", "transduction", "raffel_monotonic", "better"),
+        ("flagship.parquet", "transduction[rule=copy]", "raffel_monotonic", "better"),
     ):
         assert outcome_of(pack, task, variant, "scaled_dot") == wanted, (task, variant)
 
@@ -237,7 +237,7 @@ def test_what_the_findings_claim_is_what_the_tests_of_the_run_show():
 
 @pytest.mark.slow
 def test_what_is_said_of_the_modern_half_is_what_the_tests_of_the_run_show():
-    state = ranks_of("modern.parquet", "composition[group=s5]")
+    state = ranks_of("modern.parquet", "composition[group=s5,moves=swaps]")
     for follows in ("deltanet[reach=2.0]", "gated_deltaproduct"):
         assert state[follows] < min(state["deltanet"], state["scaled_dot"])
     copying = ranks_of("modern.parquet", "causal_copy")

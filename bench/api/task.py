@@ -103,6 +103,9 @@ class Task:
     """Largest difference of what ranks that has no practical meaning here, > 0, in the unit of the
     metric; None where it is that of the metric."""
     published_results: ClassVar[tuple[PublishedResult, ...]] = ()
+    named_by: ClassVar[tuple[str, ...]] = ()
+    """Options that say what is asked, such as the rule of `transduction`. Reports always name them,
+    so that the task has one name in all of them; others are sizes."""
     ablated_inputs: ClassVar[tuple[str, ...]] = ()
     """Options that take away from what a network is given and leave the question as it is, so that
     scores compare across them: `read` and `shuffle` of tasks with two sources."""

@@ -89,15 +89,16 @@ FINDINGS = (
         "flagship",
         "**They still do at four and eight times the length of training.** All variants have "
         "learned the lengths of training: uniform attention writes "
-        "{transduction/uniform|prefix_accuracy} there.",
+        "{transduction[rule=copy]/uniform|prefix_accuracy} there.",
         "The same, trained until validation got no better or for 12,000 steps; strings of 32 and "
         "64 symbols",
-        "`ntm_addressing` {transduction/ntm_addressing}, `mma_h` {transduction/mma_h}, "
-        "`location_aware` {transduction/location_aware}, `ssnt` {transduction/ssnt}, "
-        "`raffel_monotonic` {transduction/raffel_monotonic}",
-        "{transduction/scaled_dot}",
-        "{transduction/uniform}",
-        "{transduction/copy the source}: the source, copied",
+        "`ntm_addressing` {transduction[rule=copy]/ntm_addressing}, `mma_h` "
+        "{transduction[rule=copy]/mma_h}, `location_aware` "
+        "{transduction[rule=copy]/location_aware}, `ssnt` {transduction[rule=copy]/ssnt}, "
+        "`raffel_monotonic` {transduction[rule=copy]/raffel_monotonic}",
+        "{transduction[rule=copy]/scaled_dot}",
+        "{transduction[rule=copy]/uniform}",
+        "{transduction[rule=copy]/copy the source}: the source, copied",
     ),
     Finding(
         "quick",
@@ -130,11 +131,12 @@ FINDINGS = (
         "eigenvalues** (`reach=2.0`). One swap is what one step of such a rule can express.",
         "`composition[group=s5,moves=swaps]`: products of up to 12 swaps of five things, then of "
         "up to 48; share of products",
-        "`deltanet[reach=2.0]` {composition[group=s5]/deltanet[reach=2.0]}, `gated_deltaproduct` "
-        "{composition[group=s5]/gated_deltaproduct}, `deltanet` {composition[group=s5]/deltanet}",
-        "{composition[group=s5]/scaled_dot}",
+        "`deltanet[reach=2.0]` {composition[group=s5,moves=swaps]/deltanet[reach=2.0]}, "
+        "`gated_deltaproduct` {composition[group=s5,moves=swaps]/gated_deltaproduct}, `deltanet` "
+        "{composition[group=s5,moves=swaps]/deltanet}",
+        "{composition[group=s5,moves=swaps]/scaled_dot}",
         "not trained",
-        "{composition[group=s5]/most frequent answer}",
+        "{composition[group=s5,moves=swaps]/most frequent answer}",
     ),
     Finding(
         "modern",

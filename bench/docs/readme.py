@@ -19,7 +19,7 @@ PUBLISHED = Path("results", "published")
 RUN = "quick.parquet"
 MODERN = "modern.parquet"
 FLAGSHIP = "flagship.parquet"
-FLAGSHIP_FIGURE = ("transduction", "docs/images/copying.svg")
+FLAGSHIP_FIGURE = ("transduction[rule=copy]", "docs/images/copying.svg")
 """Task whose drawing is taken, and where it is kept."""
 MODERN_FIGURES = (
     (RUN, state_section, "recall (transformer_decoder, layers=1)", "docs/images/state.svg"),

@@ -103,8 +103,9 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
     target = registered.target
     cited = registered.citation
     config = build_config(registered.config, chosen.options, chosen.name)
+    telling = {name: chosen.options[name] for name in target.named_by}
     return CatalogTask(
-        short=asked,
+        short=parse(asked).with_options(**telling).show(),
         title=registered.title,
         paper=cited.text if cited else "",
         url=cited.url if cited else "",

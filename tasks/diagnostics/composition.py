@@ -83,6 +83,7 @@ class Composition(Diagnostic):
     """
 
     headline = beyond_training(TOKEN_ACCURACY)
+    named_by = ("group", "moves")
     comparison = ROSTER
     presets = {
         "smoke": TaskPreset(

@@ -130,12 +130,13 @@ class Transduction(Task):
         ALIGNMENT_ENTROPY,
     )
     headline: ClassVar[Headline | None] = beyond_training(PREFIX_ACCURACY)
+    named_by = ("rule",)
     seen_in_training = (
         "At the quick size (seed 0) training has seen all test strings of 2 symbols, of which "
         "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none longer. "
         "A network may have memorized strings of the shortest length, but none beyond 8 symbols."
     )
-    family = "translation"
+    family = "string rewriting"
     comparison = (
         Entry(variant="additive"),
         Entry(variant="bahdanau"),
