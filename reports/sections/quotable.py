@@ -1,8 +1,10 @@
 """A figure and a paragraph for each comparison that is small and has enough seeds to be quoted."""
 
+from collections.abc import Sequence
 from statistics import fmean
 
 from reports.blocks import Block, Paragraph, Section
+from reports.catalog import uncapitalized
 from reports.evidence import stands_for
 from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
@@ -37,7 +39,7 @@ def quotable_section(folder: RunFolder) -> Section | None:
     found = [one for one in tested if _is_quotable(one)]
     blocks: list[Block] = []
     for at, comparison in enumerate(found, start=1):
-        blocks += [Paragraph(_paragraph(folder, comparison)), _figure(at, comparison)]
+        blocks += [_figure(at, comparison), Paragraph(_paragraph(folder, comparison))]
     if not blocks:
         return None
     return Section(
@@ -82,16 +84,16 @@ def _many(comparison: Comparison) -> str:
 
 
 def _paragraph(folder: RunFolder, comparison: Comparison) -> str:
-    known, metric = comparison.catalog, comparison.ranked_by
-    scores = [f"{known.label(name)} {comparison.score_text(name)}" for name in _ordered(comparison)]
+    metric = comparison.ranked_by
     parts = [
-        f"{comparison.title}. {metric.title} ({metric.unit}, {comparison.better} is better), mean "
-        f"and 95% t interval over {_many(comparison)} paired seeds, or the lowest and highest seed "
-        f"where an interval would leave the range: {join(scores, len(scores))}."
+        f"{comparison.title}: {uncapitalized(metric.title)} ({metric.unit}; {comparison.better} is "
+        f"better), means over {_many(comparison)} paired seeds with 95% t intervals, or with the "
+        "lowest and the highest seed where an interval would leave the range."
     ]
+    told: set[str] = set()
     for reference in (comparison.baseline, comparison.uniform_baseline):
         if reference is not None:
-            parts += _against(comparison, reference)
+            parts += _against(comparison, reference, told)
     shared = shared_facts(folder, comparison)
     where = f" ({', '.join(shared)})" if shared else ""
     parts.append(
@@ -101,31 +103,50 @@ def _paragraph(folder: RunFolder, comparison: Comparison) -> str:
     return " ".join(parts)
 
 
-def _against(comparison: Comparison, reference: str) -> list[str]:
-    """A sentence on what was tested against one reference; none where nothing was."""
+def _against(comparison: Comparison, reference: str, told: set[str]) -> list[str]:
+    """A sentence on what was tested against one reference; none where nothing was.
+
+    Args:
+        comparison: What is quoted.
+        reference: The baseline, or uniform attention.
+        told: Variants whose scores were said before; grows.
+    """
     found = {
         asked.variant: decision
         for asked, decision in comparison.primary.items()
         if asked.reference == reference
     }
     margin = comparison.ranked_by.margin
+    known = _scored(comparison, reference, told)
     parts = []
     for outcome, words in OPENINGS:
-        names = [name for name in _ordered(comparison) if name in found]
-        told = [
-            _told(comparison, one, found[one]) for one in names if found[one].outcome == outcome
+        names = [
+            name
+            for name in _ordered(comparison)
+            if name in found and found[name].outcome == outcome
         ]
-        within = f" (within {plain(margin)})" if outcome == "equivalent" and margin else ""
-        if told:
-            parts.append(f"{words}{within}: {join(told, len(told))}")
-    label = comparison.catalog.label(reference)
-    return [f"Against {label}, {'; '.join(parts)}."] if parts else []
+        if not names:
+            continue
+        within = f" within {plain(margin)}" if outcome == "equivalent" and margin else ""
+        listed = join([_scored(comparison, name, told) for name in names], len(names))
+        parts.append(f"{words}{within}: {listed}{_tested(outcome, [found[one] for one in names])}")
+    return [f"Against {known}, {'; '.join(parts)}."] if parts else []
 
 
-def _told(comparison: Comparison, name: str, decision: Decision) -> str:
-    """A name with its difference, where there is one."""
+def _scored(comparison: Comparison, name: str, told: set[str]) -> str:
+    """A name, with its score where that was not said before."""
     label = comparison.catalog.label(name)
-    if decision.outcome not in ("better", "worse"):
+    if name in told:
         return label
-    gap = decision.difference.estimate
-    return f"{label} ({'+' if gap > 0 else ''}{plain(gap)}, {p_text(decision.p_adjusted)})"
+    told.add(name)
+    return f"{label} {comparison.score_text(name)}"
+
+
+def _tested(outcome: str, decisions: Sequence[Decision]) -> str:
+    """The p value of a significant difference, or the largest of several."""
+    if outcome not in ("better", "worse"):
+        return ""
+    most = p_text(max(one.p_adjusted for one in decisions))
+    if len(decisions) == 1:
+        return f" ({most})"
+    return f" (each {most.replace('=', '≤')})"

@@ -46,14 +46,16 @@ def folder(
 def test_a_paragraph_names_scores_decisions_and_what_was_tested(tmp_path: Path):
     section = quotable_section(folder(tmp_path))
     assert section is not None
-    text, figure = section.blocks
+    figure, text = section.blocks
     assert isinstance(text, Paragraph)
     assert isinstance(figure, Figure)
     for told in (
-        "mean and 95% t interval over 5 paired seeds, or",
-        "Against bahdanau, significantly better: shaw_rpr (+0.400, p < 0.001)",
-        "equivalent (within 0.0500): scaled_dot",
-        "Against no_attention, significantly better: shaw_rpr (+0.600, p < 0.001)",
+        "copying0: token accuracy (",
+        "means over 5 paired seeds with 95% t intervals, or",
+        "Against bahdanau 0.5000 ± 0.0038, significantly better: shaw_rpr 0.9000 ± 0.0038 "
+        "(p < 0.001); equivalent within 0.0500: scaled_dot 0.5002 ± 0.0038.",
+        "Against no_attention 0.3000 ± 0.0038, significantly better: shaw_rpr, scaled_dot and "
+        "bahdanau (each p < 0.001).",
         "Holm's correction over 5 hypotheses that were fixed before the run",
     ):
         assert told in text.text, told
@@ -64,7 +66,7 @@ def test_a_paragraph_names_scores_decisions_and_what_was_tested(tmp_path: Path):
 def test_the_figure_draws_each_mean_between_the_ends_of_its_interval(tmp_path: Path):
     section = quotable_section(folder(tmp_path))
     assert section is not None
-    figure = section.blocks[1]
+    figure = section.blocks[0]
     assert isinstance(figure, Figure)
     arms = re.findall(r'class="w" d="M([\d.]+) [\d.]+H([\d.]+)"', figure.svg)
     marks = re.findall(r"translate\(([\d.]+) [\d.]+\)", figure.svg)
@@ -90,6 +92,6 @@ def test_few_seeds_or_many_variants_are_not_quoted(tmp_path: Path):
 def test_an_interval_that_would_leave_the_range_is_drawn_from_seed_to_seed(tmp_path: Path):
     section = quotable_section(folder(tmp_path, levels={**LEVELS, NEW: 0.0035}))
     assert section is not None
-    _, figure = section.blocks
+    figure, _ = section.blocks
     assert isinstance(figure, Figure)
     assert "shaw_rpr: 0.0035 (0.0005 to 0.0075)" in figure.svg
