@@ -22,6 +22,7 @@ from bench.docs.commands import commands_page
 from bench.docs.findings import filled
 from bench.docs.marked import with_part
 from bench.docs.packs import PACKS, update_packs
+from bench.docs.peers import update_page
 from bench.docs.site import linked
 from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.docs.variants import variants_page
@@ -134,6 +135,7 @@ def test_a_number_of_the_readme_may_be_of_inputs_of_one_length():
 
 def test_the_table_of_packs_is_that_of_the_packs():
     assert not update_packs(ROOT, write=False), "run `make readme`"
+    assert not update_page(ROOT, write=False), "run `make readme`"
     assert {f"{name}.parquet" for name in PACKS} == {
         path.name for path in (ROOT / "results" / "published").glob("*.parquet")
     }

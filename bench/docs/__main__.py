@@ -11,6 +11,8 @@ import click
 from bench.docs.choices import PAGE, update_choices
 from bench.docs.packs import PAGE as PACKS_PAGE
 from bench.docs.packs import update_packs
+from bench.docs.peers import PAGE as PEERS_PAGE
+from bench.docs.peers import update_page
 from bench.docs.readme import update_readme
 from bench.docs.site import write_site
 
@@ -47,10 +49,14 @@ def readme(check: bool) -> None:
 @main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit code 1 if it is out of date.")
 def packs(check: bool) -> None:
-    """Write the table of the published packs."""
-    changed = update_packs(ROOT, write=not check)
-    click.echo(f"{PACKS_PAGE}: {'changed' if changed else 'up to date'}")
-    raise SystemExit(1 if check and changed else 0)
+    """Write the table of the published packs, and the page of comparisons with public code."""
+    found = {
+        PACKS_PAGE: update_packs(ROOT, write=not check),
+        PEERS_PAGE: update_page(ROOT, write=not check),
+    }
+    for page, changed in found.items():
+        click.echo(f"{page}: {'changed' if changed else 'up to date'}")
+    raise SystemExit(1 if check and any(found.values()) else 0)
 
 
 @main.command()

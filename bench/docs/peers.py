@@ -23,6 +23,8 @@ MEANING = (
     "number above 1 occurs it is divided by the largest. In float64 the limit is 1e-10. It is 1e-5 "
     "in float32, which is used where the other code computes some of its steps in it."
 )
+PAGE = Path("results", "published", "peers.md")
+"""Where the page stands in a checkout, for readers without the site."""
 COLUMNS = ("name", "reference", "compared", "in", "output", "gradient", "limit")
 
 
@@ -70,6 +72,16 @@ def store_comparisons(path: Path, found: Iterable[PeerComparison]) -> None:
     known = {one.key: one for one in [*read_comparisons(path), *found]}
     lines = [json.dumps(asdict(known[key]), sort_keys=True) for key in sorted(known)]
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def update_page(root: Path, *, write: bool = True) -> bool:
+    """Bring the page of a checkout up to date; returns whether it was out of date."""
+    path = root / PAGE
+    wanted = peers_page(read_comparisons(root / STORED), read_without(root / WITHOUT))
+    changed = not path.is_file() or path.read_text(encoding="utf-8") != wanted
+    if write and changed:
+        path.write_text(wanted, encoding="utf-8")
+    return changed
 
 
 def peers_page(found: Iterable[PeerComparison], without: Sequence[str] = ()) -> str:
