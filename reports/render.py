@@ -27,7 +27,7 @@ from reports.sections.findings import findings_section
 from reports.sections.needs import needs_section
 from reports.sections.not_shown import not_shown_section
 from reports.sections.parity import parity_section
-from reports.sections.probes import probed_section, probes_section
+from reports.sections.probes import looked_at, probed_section, probes_section
 from reports.sections.provenance import (
     commands_section,
     counts,
@@ -168,8 +168,11 @@ def _headline(folder: RunFolder) -> str:
     """What the run shows, and how much of what it asked is decided."""
     if not folder.comparisons and (timed := slots_sentence(folder)):
         return f"Nothing was trained. {timed}"
+    probed = probed_section(folder)
+    looked = "" if probed is None else f"{looked_at(folder, probed.title)} "
     tested = tested_comparisons(folder)
-    return f"{headline(folder)} {decided_share(tested)}" if tested else headline(folder)
+    decided = f" {decided_share(tested)}" if tested else ""
+    return f"{looked}{headline(folder)}{decided}"
 
 
 def _details(folder: RunFolder, legend: Legend, *, publish: bool) -> list[Section | None]:

@@ -12,6 +12,7 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
 from reports.numbers import with_interval
+from reports.prose import join
 from reports.ranked_table.grouping import distinguished
 from results.comparable import SAME, SPLITS, comparable
 from results.statistics import t_interval
@@ -79,6 +80,21 @@ def probed_section(folder: RunFolder) -> Section | None:
     )
     title = "What the attention does, in short"
     return Section(key="probed", title=title, blocks=(lead, *tables), group="summary")
+
+
+def looked_at(folder: RunFolder, where: str) -> str:
+    """What a run is about in which probes looked at most of the trained models.
+
+    Args:
+        folder: The run.
+        where: Title of the section that has what they saw.
+    """
+    probes = {parse(seen.probe.partition(" (")[0]).name for seen in _seen(folder)}
+    named = f"{'probe' if len(probes) == 1 else 'probes'} {join(sorted(probes))}"
+    return (
+        f"This run looked into trained models (by the {named}): what was seen is in “{where}”. "
+        "Scores of these models were compared, too."
+    )
 
 
 def probes_text(folder: RunFolder) -> str:

@@ -5,6 +5,7 @@ from synthetic import BASE, TASKS, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import read_folder
+from reports.render import document
 from reports.sections.probes import probed_section, probes_section, probes_text
 from results.row import Row
 
@@ -96,10 +97,14 @@ def test_probes_stand_on_the_first_page_where_most_trained_models_were_looked_at
     records = [looked(BASE, seed, 1.0 + seed) for seed in range(3)]
     rows = [Row(metric="token_accuracy", value=0.5, split="test")]
     records += [record(quality_cell(task, BASE, seed), "ok", rows) for seed in range(trained)]
-    section = probed_section(read_folder(write_run(tmp_path / "run", records=records)))
+    folder = read_folder(write_run(tmp_path / "run", records=records))
+    section = probed_section(folder)
+    told = document(folder).headline
     if trained == 9:
         assert section is None
+        assert "looked into" not in told
         return
+    assert told.startswith("This run looked into trained models (by the probe blur): what was seen")
     assert section.group == "summary"
     (table,) = section.blocks[1:]
     assert [row[0].text for row in table.rows] == ["bahdanau"]
