@@ -60,7 +60,8 @@ def evidence_of(need: Need) -> Evidence:
         marks += ["not above uniform attention"] if need.baseline_is_uniform else []
         marks += _small(comparison, variant, base or "")
     if base and base not in (variant, beaten):
-        marks.append(f"n.s. against {_reference(comparison, base)}")
+        told = "worse than" if comparison.p_better(base, variant) < LEVEL else "n.s. against"
+        marks.append(f"{told} {_reference(comparison, base)}")
     compared = beaten if beaten in comparison.compared else None
     marks += after_training(comparison, variant, compared) if compared else []
     seeds, gap = _seeds(comparison, variant, compared or variant)
@@ -116,8 +117,8 @@ def stands_for(comparison: Comparison) -> str:
 
 def _small(comparison: Comparison, variant: str, other: str) -> list[str]:
     """Say so where a significant difference is below the margin, which is of no practical size."""
-    gaps, margin = comparison.differences(variant, other), comparison.ranked_by.margin
-    if not gaps or margin is None or not abs(fmean(gaps)) < margin:
+    tested, margin = comparison.tested(variant, other), comparison.ranked_by.margin
+    if tested is None or margin is None or not abs(tested.estimate) < margin:
         return []
     return [f"a difference below the margin of {plain(margin)}"]
 
@@ -149,8 +150,10 @@ def _seeds(comparison: Comparison, variant: str, other: str) -> tuple[str, str]:
     gaps = comparison.differences(variant, other)
     if len({*counts, len(gaps)}) == 1 or not gaps:
         return str(comparison.asked_seeds(variant)), ""
-    gap = f"difference {plain(fmean(gaps))} on the {len(gaps)} shared seeds"
-    return f"{counts[0]} and {counts[1]}", gap
+    tested = comparison.tested(variant, other)
+    mean, count = (tested.estimate, tested.count) if tested else (fmean(gaps), len(gaps))
+    which = "shared" if count == len(gaps) else "shared and tested"
+    return f"{counts[0]} and {counts[1]}", f"difference {plain(mean)} on the {count} {which} seeds"
 
 
 def _non_neural(need: Need) -> str:

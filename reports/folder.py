@@ -46,8 +46,12 @@ class StoredOutcome:
 
     @property
     def lost(self) -> list[Unmeasured]:
-        """Metrics that the cell should have and has not; refused ones have no meaning for it."""
-        return [one for one in self.record.unmeasured if one.status != "refused"]
+        """Metrics that the cell should have and has not; refused ones have no meaning for it.
+
+        Of other code none counts, and so none is missed.
+        """
+        known = self.record.unmeasured if self.record.status == "ok" else ()
+        return [one for one in known if one.status != "refused"]
 
 
 @dataclass(frozen=True, kw_only=True)

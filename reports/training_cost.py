@@ -8,7 +8,7 @@ from statistics import fmean
 from reports.blocks import NO_VALUE
 from reports.ranked_table.cells import NOTHING
 from reports.ranked_table.comparison import Comparison
-from results.statistics import Interval, exp_interval, t_interval
+from results.statistics import Interval, ratio_interval
 
 METRIC = "train_step_time_ms"
 ABOUT_THE_SAME = "about the same"
@@ -55,8 +55,7 @@ def relative_cost(found: Iterable[Comparison], variant: str, other: str | None =
     if not common:
         ratio = math.exp(fmean(fmean(pair.values()) for pair in pairs))
         return Interval(estimate=ratio, low=0.0, high=math.inf, count=0)
-    means = [fmean(pair[seed] for pair in pairs) for seed in common]
-    return exp_interval(t_interval(means, scale=1.0))
+    return ratio_interval([fmean(pair[seed] for pair in pairs) for seed in common])
 
 
 def noise_of(found: Iterable[Comparison]) -> CostNoise:
@@ -73,7 +72,7 @@ def noise_of(found: Iterable[Comparison]) -> CostNoise:
         if comparison.catalog.flag(name, "aa_control")
         for log in _logs(comparison, name, comparison.catalog.baseline).values()
     ]
-    bounds = exp_interval(t_interval(logs, scale=1.0)) if logs else NOTHING
+    bounds = ratio_interval(logs) if logs else NOTHING
     if not math.isfinite(bounds.half_width):
         return CostNoise()
     half_width = max(abs(bounds.low - 1), abs(bounds.high - 1))

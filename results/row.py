@@ -107,12 +107,13 @@ class Record:
     data: dict[str, str] = field(default_factory=dict)
     """File -> start of its SHA-256, for every data file that was read."""
     unmeasured: tuple[Unmeasured, ...] = ()
-    """Metrics of an `ok` cell that have no rows, as of a timed call that ran out of memory."""
+    """Metrics of a cell with values that have no rows, as of a timed call that ran out of memory.
+    They stay with the rows where the status becomes `other_code`."""
 
     def __post_init__(self) -> None:
         if (self.status == "ok") != (self.detail == ""):
             raise ValueError(f"record {self.id}: status {self.status} with detail {self.detail!r}")
-        if self.unmeasured and not (self.status == "ok" and self.rows):
+        if self.unmeasured and not (self.status in ("ok", "other_code") and self.rows):
             raise ValueError(f"record {self.id}: without any rows its own status says why")
 
     def value(self, metric: str, split: str) -> float | None:

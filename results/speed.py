@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse
 from results.row import AA_CONTROL, REFERENCE
-from results.statistics import exp_interval, log_log_slope, speed_verdict, t_interval
+from results.statistics import log_log_slope, ratio_interval, speed_verdict
 
 SETTING = [
     "kind",
@@ -119,8 +119,8 @@ def _summarize(group: pd.DataFrame) -> dict[str, object]:
     )
     cells = group["cell"].to_numpy()
     logs = _unit_logs(value, reference, cells)
-    bounds = exp_interval(t_interval(logs, scale=1.0))
-    noise = exp_interval(t_interval(_unit_logs(aa_control, reference, cells), scale=1.0))
+    bounds = ratio_interval(logs)
+    noise = ratio_interval(_unit_logs(aa_control, reference, cells))
     aa_half_width = max(abs(noise.low - 1), abs(noise.high - 1))
     timed = str(group["metric"].iloc[0]).endswith("_time_ms") and bool(len(logs))
     return {

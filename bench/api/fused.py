@@ -173,7 +173,12 @@ def softmax_of(energy: Float[Tensor, "B H G S"], mask: Tensor | None) -> Float[T
 def _energies(
     query: Float[Tensor, "B H G E"], key: Float[Tensor, "B H S E"]
 ) -> Float[Tensor, "B H G S"]:
-    """Dot products in float32 at least."""
+    """Dot products in float32 at least, under autocast as well."""
+    kind = query.device.type
+    if not query.is_meta and torch.is_autocast_enabled(kind):
+        # or else the product of two that are float32 would be taken in half precision
+        with torch.autocast(kind, enabled=False):
+            return _energies(query, key)
     if (
         query.dtype == key.dtype
         and key.dtype in HALVES

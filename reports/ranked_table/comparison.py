@@ -19,6 +19,7 @@ from results.statistics import (
     Decision,
     Hypothesis,
     Interval,
+    PairedDifference,
     Ranked,
     Ranking,
     SequentialTable,
@@ -181,11 +182,26 @@ class Comparison:
         return self.baseline if self.baseline in self._fair else None
 
     def p_better(self, variant: str, other: str) -> float:
-        """Adjusted p where a variant has the better mean than another; NaN where it has not."""
-        p = self._ranking.tests.p(variant, other) if self._ranking else math.nan
-        sign = -1.0 if self.better == "lower" else 1.0
-        ahead = sign * (self.means[variant].estimate - self.means[other].estimate) > 0
-        return p if ahead else math.nan
+        """Adjusted p where a variant is better than another on common seeds; NaN where it is not.
+
+        The means are of all seeds of each, and may lie the other way round where these differ.
+        """
+        return self._ranking.tests.p_better(variant, other) if self._ranking else math.nan
+
+    def turned(self, variant: str) -> list[str]:
+        """Who has a worse mean, and is significantly better on common seeds; best mean first.
+
+        Nobody, where all have the same seeds.
+        """
+        names = [*self.compared]
+        below = names[names.index(variant) + 1 :] if variant in names else []
+        return [name for name in below if self.p_better(name, variant) < LEVEL]
+
+    def tested(self, variant: str, other: str) -> PairedDifference | None:
+        """Score minus that of another as it was tested; None for what is not compared."""
+        if self._ranking is None or frozenset((variant, other)) not in self._ranking.tests.pairs:
+            return None
+        return self._ranking.tests.table.difference(variant, other)
 
     def _simplicity(self, variant: str) -> tuple[bool, float, str]:
         """Order of equal means: the baseline, then what has fewer parameters, then by name."""
@@ -195,16 +211,15 @@ class Comparison:
 
     @property
     def leading(self) -> list[Ranked]:
-        """Lines of rank 1 of which a seed has learned; no two of them differ significantly.
+        """Lines of rank 1 of which a seed has learned; no two of them are separable.
 
         What a report calls the best, wherever it does; empty where each has one seed. What is worse
-        than a baseline of this rank by the test that was planned is not among the best.
+        than the baseline by the test that was planned is not among the best, unless all are.
         """
         if self.most_seeds < 2:
             return []
         first = [line for line in self.ranking if line.rank == 1]
-        if self.baseline in {line.variant for line in first}:
-            first = [line for line in first if not line.worse_than_baseline]
+        first = [line for line in first if not line.worse_than_baseline] or first
         return [line for line in first if not self.lost_every_seed(line.variant)]
 
     @property

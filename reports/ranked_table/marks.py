@@ -45,6 +45,10 @@ MARKS = {
         "makes the ranks"
     ),
     "n.s. against the best": "on a later rank, but not significantly different from the first line",
+    "better on common seeds": (
+        "significantly better than the first line on the seeds that both have, though the mean "
+        "over all seeds is worse"
+    ),
 }
 """What each mark beside a name means; where its text has numbers, an example stands for all."""
 COUNTED = (
@@ -158,5 +162,9 @@ def _of_its_tests(comparison: Comparison, variant: str) -> Iterator[tuple[str, s
         yield f"{told} than {base_label} by the planned test", "planned test"
     ranks = catalog.ranks and comparison.most_seeds > 1
     line = comparison.compared.get(variant) if ranks else None
-    if line is not None and line.rank > 1 and not line.differs_from_best:
+    if line is None:
+        return
+    if variant in comparison.turned(next(iter(comparison.compared))):
+        yield "better on common seeds", "better on common seeds"
+    elif line.rank > 1 and not line.differs_from_best:
         yield "n.s. against the best", "n.s. against the best"

@@ -60,16 +60,17 @@ def against_ranks(comparison: Comparison, variant: str) -> str:
     """`better` or `worse` where the planned test against the baseline says so and ranks do not.
 
     The ranks come from a correction over all pairs. It is stricter, so that a line may share the
-    rank of the baseline, or be tied with the best, and yet be worse by its planned test.
+    rank of the baseline, or be tied with the best, and yet be worse by its planned test. Where two
+    have other seeds, the planned test may even say the opposite of their means.
     """
     base, line = comparison.baseline, comparison.compared.get(variant)
     decision = planned(comparison, variant, base)
     if decision is None or base is None or line is None:
         return ""
-    alike = line.rank == comparison.compared[base].rank
-    if decision.outcome == "worse" and (alike or not line.differs_from_best):
+    reference = comparison.compared[base].rank
+    if decision.outcome == "worse" and (line.rank <= reference or not line.differs_from_best):
         return "worse"
-    return "better" if decision.outcome == "better" and alike else ""
+    return "better" if decision.outcome == "better" and line.rank >= reference else ""
 
 
 def verdict_help(comparison: Comparison, decision: Decision | None) -> str:

@@ -27,10 +27,12 @@ def controls(comparison: Comparison) -> list[str]:
         for name in aa_controls[:1]
     ]
     first = {line.variant for line in comparison.leading}
+    turned = comparison.turned(comparison.ranking[0].variant)
     groups: dict[str, list[str]] = {}
     for name in level:
         if name not in aa_controls:
             place = "among the best" if name in first else "n.s. against the best"
+            place = "better than the best mean on common seeds" if name in turned else place
             groups.setdefault(f"{place}{_beaten(comparison, name)}", []).append(label(name))
     for said, lazy in groups.items():
         many = len(lazy) > 1

@@ -91,6 +91,7 @@ def _task(comparison: Comparison) -> str:
     sentences = [
         _saturated(comparison),
         _leaders(comparison, leaders),
+        _turned(comparison),
         _cheapest(
             comparison, [line.variant for line in leaders if not is_control(comparison, line)]
         ),
@@ -127,11 +128,11 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     best = ranking[0].variant
     lead = f"{label(best)} has the best mean, {_scored(comparison, best)}"
     behind = [line for line in ranking if line.differs_from_best]
-    first = {line.variant for line in leaders}
+    first, turned = {line.variant for line in leaders}, comparison.turned(best)
     below = [
         f"{label(line.variant)}{_planned(comparison, line.variant)}"
         for line in ranking
-        if line.variant not in {best, *first}
+        if line.variant not in {best, *first, *turned}
         and not line.differs_from_best
         and not is_control(comparison, line)
         and not comparison.lost_every_seed(line.variant)
@@ -162,6 +163,15 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     if alone:
         ahead = f" It is significantly better than {len(behind)} of {len(ranking) - 1} others."
     return f"{lead}.{ahead} {late}".strip()
+
+
+def _turned(comparison: Comparison) -> str:
+    """Who is better than the best mean on common seeds, where seeds differ; mostly nobody."""
+    best, label = comparison.ranking[0].variant, comparison.catalog.label
+    turned = [label(name) for name in comparison.turned(best)]
+    if not turned:
+        return ""
+    return f"On common seeds {label(best)} is significantly worse than {join(turned)}."
 
 
 def _planned(comparison: Comparison, variant: str) -> str:

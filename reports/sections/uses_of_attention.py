@@ -200,7 +200,12 @@ def verdict(comparison: Comparison) -> str:
         if name and name != best and name in known
     ]
     behind = [comparison.catalog.label(name) for name in others if beats(comparison, best, name)]
-    level = [_level(comparison, best, name) for name in others if not beats(comparison, best, name)]
+    ahead = [comparison.catalog.label(name) for name in others if beats(comparison, name, best)]
+    level = [
+        _level(comparison, best, name)
+        for name in others
+        if not beats(comparison, best, name) and not beats(comparison, name, best)
+    ]
     slower = [
         comparison.catalog.label(name)
         for name in (comparison.uniform_baseline,)
@@ -208,6 +213,7 @@ def verdict(comparison: Comparison) -> str:
     ]
     behind += [f"{name} (which does not reach the threshold)" for name in slower]
     parts = [f"better than {join(behind)}"] if behind else []
+    parts += [f"worse than {join(ahead)} on common seeds"] if ahead else []
     parts += [f"n.s. against {join(level)}"] if level else []
     if comparison.lost_every_seed(best) and comparison.uniform_baseline:
         parts.append(

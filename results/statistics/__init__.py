@@ -12,10 +12,9 @@ from results.statistics.decisions import Equivalence, Verdict, equivalence, holm
 from results.statistics.intervals import (
     Interval,
     PairedDifference,
-    exp_interval,
     log_log_slope,
-    log_ratio_interval,
     paired_difference,
+    ratio_interval,
     t_interval,
 )
 from results.statistics.moderated import DifferenceTable, ModeratedDifference, ModeratedTable
@@ -56,11 +55,9 @@ __all__ = [
     "Verdict",
     "decide",
     "equivalence",
-    "exp_interval",
     "holm",
     "interquartile_mean",
     "log_log_slope",
-    "log_ratio_interval",
     "paired_difference",
     "pareto_front",
     "performance_profile",
@@ -69,6 +66,7 @@ __all__ = [
     "probability_of_improvement",
     "rank",
     "rank_agreement",
+    "ratio_interval",
     "seeds_to_decide",
     "sign_test",
     "speed_verdict",

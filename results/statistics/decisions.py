@@ -18,23 +18,21 @@ SAME_MARGIN = 0.02
 """Two speeds within 2% are the same to a user."""
 
 
-def holm(p_values: Sequence[float], weights: Sequence[float] | None = None) -> list[float]:
+def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p values so that all claims of one table together are wrong at most at their level.
 
     Holm (1979): valid whatever the dependence between the tests. A NaN counts as 1: no evidence.
 
     Args:
         p_values: One per test, 0 to 1.
-        weights: Importance of each test, > 0, fixed before looking; equal if not given.
 
     Returns:
         Adjusted p values in the order given, each between its p value and 1.
     """
     known = np.array([1.0 if math.isnan(p) else p for p in p_values], dtype=np.float64)
-    share = np.ones_like(known) if weights is None else np.asarray(weights, dtype=np.float64)
-    order = np.argsort(known / share, kind="stable")
-    still_open = np.cumsum(share[order][::-1])[::-1]
-    scaled = known[order] * (still_open / share[order])
+    order = np.argsort(known, kind="stable")
+    still_open = np.arange(known.size, 0, -1)
+    scaled = known[order] * still_open
     adjusted = np.empty_like(known)
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return [float(p) for p in adjusted]

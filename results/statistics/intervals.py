@@ -115,30 +115,24 @@ def paired_difference(
     )
 
 
-def log_ratio_interval(
-    numerator: Sequence[float] | NDArray[np.float64],
-    denominator: Sequence[float] | NDArray[np.float64],
-    level: float = 0.95,
+def ratio_interval(
+    log_ratios: Sequence[float] | NDArray[np.float64], level: float = 0.95
 ) -> Interval:
-    """Bound the ratio of two times measured in the same rounds: exp(mean of log ratios).
+    """Bound the ratio of two costs that were measured in pairs: exp(mean of log ratios).
+
+    Every ratio of times of a report is bounded here.
 
     Args:
-        numerator: Times of the variant, one per round, > 0.
-        denominator: Times of the reference in the same rounds, > 0.
+        log_ratios: log(cost / cost of the reference), one per independent round, process or seed.
         level: Share of intervals that contain the true ratio.
 
     Returns:
-        A dimensionless ratio; one round, or rounds without spread, give (0, inf).
+        A dimensionless ratio; one of them, or several without spread, give (0, inf).
 
     Raises:
-        ValueError: The lengths differ, or a time is not positive and finite.
+        ValueError: A logarithm is not finite, as that of a cost of 0.
     """
-    above, below = finite(numerator), finite(denominator)
-    if above.size != below.size:
-        raise ValueError(f"rounds need equal lengths, got {above.size} and {below.size}")
-    if (above <= 0).any() or (below <= 0).any():
-        raise ValueError("a ratio of times needs positive times")
-    return exp_interval(t_interval(np.log(above / below), level, scale=1.0))
+    return _exp(t_interval(log_ratios, level, scale=1.0))
 
 
 def log_log_slope(
@@ -172,7 +166,7 @@ def log_log_slope(
     return Interval(estimate=slope, low=slope - half, high=slope + half, count=across.size)
 
 
-def exp_interval(log: Interval) -> Interval:
+def _exp(log: Interval) -> Interval:
     """Turn an interval of natural logarithms into one of ratios; (-inf, inf) becomes (0, inf)."""
     # numpy, because math.exp raises where a bound is beyond the largest float.
     with np.errstate(over="ignore"):

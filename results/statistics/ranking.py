@@ -23,6 +23,9 @@ from results.statistics.primary import (
     turned,
 )
 
+ORDER_OF_SUMS = 1e-12
+"""Share of a score that the order of a sum may change, which would break a tie."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
@@ -32,7 +35,8 @@ class Ranked:
     """Place of the first line of its group, from 1; never better than that of a better mean."""
     variant: str
     differs_from_best: bool
-    """Significantly different from the first line; a line on a later rank may still be tied."""
+    """Significantly worse than the first line, by the mean and by the test on common seeds; a line
+    on a later rank may still be tied."""
     mean: Interval
     """Mean score over the seeds of this variant, with its t interval."""
     against_baseline: Decision | None
@@ -73,6 +77,8 @@ class Tests:
     """The hypotheses that were fixed before the run."""
     pairs: dict[frozenset[str], float]
     """Secondary: adjusted p of every pair, Holm over all pairs."""
+    ahead: dict[frozenset[str], str]
+    """Which of a pair is better on the seeds that were tested; empty where neither is."""
 
     def p(self, left: str, right: str) -> float:
         """Adjusted p of a pair: of its primary test where it has one, else the secondary one.
@@ -83,6 +89,14 @@ class Tests:
             if pair in self.primary:
                 return self.primary[pair].p_adjusted
         return self.pairs.get(frozenset((left, right)), math.nan)
+
+    def p_better(self, variant: str, other: str) -> float:
+        """The same where the difference that was tested is in favor of a variant, else NaN.
+
+        Where two have other seeds, their means may lie the other way round, and say nothing of it.
+        """
+        ahead = self.ahead.get(frozenset((variant, other))) == variant
+        return self.p(variant, other) if ahead else math.nan
 
     def against(self, variant: str, reference: str | None) -> Decision | None:
         """The test of a variant against a reference; None where there is nothing to test."""
@@ -127,7 +141,9 @@ def rank(
 
     Lines are in the order of their means. A rank is opened by the best variant left, and goes
     down to the first line that is separable from any line above it in that rank, so no two of a
-    rank are separable. A noisy variant further down may not be separable from the best either:
+    rank are separable. Two are separable where their difference on common seeds is significant and
+    has the sign of the difference of their means, which it may not have where they have other
+    seeds. A noisy variant further down may not be separable from the best either:
     `differs_from_best` says so, for its rank does not.
 
     Args:
@@ -151,12 +167,9 @@ def rank(
     table = ModeratedTable(known) if table is None else table
     hypotheses = primary_hypotheses(known, baseline=baseline, uniform=uniform, controls=controls)
     primary = primary_decisions(table, hypotheses, better, margin=margin, level=level)
+    pairs, ahead = _all_pairs(table, known, better)
     found = Tests(
-        table=table,
-        better=better,
-        level=level,
-        primary=primary,
-        pairs=_all_pairs(table, [*known]),
+        table=table, better=better, level=level, primary=primary, pairs=pairs, ahead=ahead
     )
     return Ranking(lines=_lines(known, found, baseline, uniform), tests=found)
 
@@ -166,7 +179,12 @@ def _lines(scores: Scores, tests: Tests, baseline: str | None, uniform: str | No
     sign, level = 1.0 if tests.better == "higher" else -1.0, tests.level
     means = {variant: t_interval([*by_seed.values()], level) for variant, by_seed in scores.items()}
     order = sorted(scores, key=lambda variant: -sign * _rounded(means[variant].estimate))
-    separable = {pair for pair, p in tests.pairs.items() if p < 1 - level}
+    place = {variant: at for at, variant in enumerate(order)}
+    separable = {
+        pair
+        for pair, p in tests.pairs.items()
+        if p < 1 - level and min(pair, key=place.__getitem__) == tests.ahead[pair]
+    }
     ranks = _ranks(order, separable)
     return [
         Ranked(
@@ -181,10 +199,20 @@ def _lines(scores: Scores, tests: Tests, baseline: str | None, uniform: str | No
     ]
 
 
-def _all_pairs(table: DifferenceTable, variants: list[str]) -> dict[frozenset[str], float]:
-    pairs = [*combinations(variants, 2)]
-    adjusted = holm([table.difference(left, right).p for left, right in pairs])
-    return {frozenset(pair): p for pair, p in zip(pairs, adjusted, strict=True)}
+def _all_pairs(
+    table: DifferenceTable, scores: Scores, better: Better
+) -> tuple[dict[frozenset[str], float], dict[frozenset[str], str]]:
+    """Adjusted p of every pair, and which of the two is ahead on common seeds."""
+    sign = 1.0 if better == "higher" else -1.0
+    largest = max((abs(one) for by_seed in scores.values() for one in by_seed.values()), default=0)
+    least = ORDER_OF_SUMS * largest
+    found = {pair: table.difference(*pair) for pair in combinations(scores, 2)}
+    adjusted = holm([one.p for one in found.values()])
+    ahead = {}
+    for (left, right), one in found.items():
+        gap = sign * one.estimate  # not a number without a common seed
+        ahead[frozenset((left, right))] = left if gap > least else right if gap < -least else ""
+    return {frozenset(pair): p for pair, p in zip(found, adjusted, strict=True)}, ahead
 
 
 def _rounded(mean: float) -> float:

@@ -24,6 +24,10 @@ SMALL = 2**22
 EPYC with such instructions)."""
 
 
+Seen = dict[int, list[tuple[Tensor, Tensor]]]
+"""By backward pass: what each step multiplied, and the gradient of what it said."""
+
+
 class RoundedProduct:
     """x W' + b in bfloat16, for all steps of a sequence.
 
@@ -34,8 +38,8 @@ class RoundedProduct:
         self.weight, self.bias = weight, bias
         self.matrix = weight.detach().bfloat16()
         self.rounded_bias = None if bias is None else bias.detach().bfloat16()
-        self.seen: list[tuple[Tensor, Tensor]] = []
-        """What each step multiplied, and the gradient of what it said, in the backward pass."""
+        self.seen: Seen = {}
+        """Empty, but in a backward pass that asks for the gradient of the weights."""
         self.gathering = _Gathering.apply(weight, bias, self.seen)
 
     def __call__(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B N"]:
@@ -51,15 +55,14 @@ class _Gathering(torch.autograd.Function):
     """Stands for the weights in every step; its backward pass comes after those of all steps."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, seen: list[Any]) -> Tensor:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, seen: Seen) -> Tensor:
         ctx.seen, ctx.dtype = seen, weight.dtype
         return weight.new_zeros(())
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        steps = zip(*ctx.seen, strict=True)
+        steps = zip(*ctx.seen.pop(torch._C._current_graph_task_id()), strict=True)
         given, grad = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in steps)
-        ctx.seen.clear()
         for_weight, for_bias, _ = ctx.needs_input_grad
         return (
             (grad.T @ given).to(ctx.dtype) if for_weight else None,
@@ -78,11 +81,11 @@ class _Step(torch.autograd.Function):
         gathering: Float[Tensor, ""],
         matrix: Float[Tensor, "N M"],
         bias: Float[Tensor, " N"] | None,
-        seen: list[Any],
+        seen: Seen,
     ) -> Float[Tensor, "n N"]:
         given = x.bfloat16()
         ctx.save_for_backward(given, matrix)
-        ctx.seen = seen
+        ctx.seen, ctx.gatherer = seen, gathering.grad_fn
         return functional.linear(given, matrix, bias).to(x.dtype)
 
     @staticmethod
@@ -90,8 +93,10 @@ class _Step(torch.autograd.Function):
         (grad,) = grads
         given, matrix = ctx.saved_tensors
         rounded = grad.bfloat16()
-        if ctx.needs_input_grad[1]:
-            ctx.seen.append((given, rounded))
+        # A pass may ask for `x` alone, which `needs_input_grad` does not say, or end in an error.
+        # Torch answers both for `register_multi_grad_hook`, by functions without public names.
+        if ctx.needs_input_grad[1] and torch._C._will_engine_execute_node(ctx.gatherer):
+            ctx.seen.setdefault(torch._C._current_graph_task_id(), []).append((given, rounded))
         for_x = (rounded @ matrix).to(grad.dtype) if ctx.needs_input_grad[0] else None
         return for_x, grad.new_zeros(()), None, None, None
 

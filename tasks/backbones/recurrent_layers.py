@@ -50,17 +50,25 @@ def recurrent(
 def encode(
     rnn: nn.Module, x: Float[Tensor, "B S E"], mask: Bool[Tensor, "B S"] | None
 ) -> tuple[Float[Tensor, "B S D"], Float[Tensor, "n B D2"]]:
-    """Run over the real tokens; padded states are zero. Returns states, and last ones a layer."""
+    """Run over the real tokens; padded states are zero. Returns states, and last ones a layer.
+
+    Of a row without real tokens the last states are zero, too.
+    """
     if mask is None:
         states, last = rnn(x)
-    else:
-        lengths = mask.sum(1).clamp(min=1).cpu()
-        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        assert isinstance(rnn, nn.GRU | nn.LSTM), "`recurrent` makes nothing else"
-        slices = torch_would_slice(rnn, packed)
-        run, last = read_packed(rnn, packed) if slices else rnn(packed)
-        states, _ = pad_packed_sequence(run, batch_first=True, total_length=x.shape[1])
-    return states, last[0] if isinstance(last, tuple) else last
+        return states, last[0] if isinstance(last, tuple) else last
+    lengths = mask.sum(1).cpu()
+    # no row may be empty for torch
+    packed = pack_padded_sequence(x, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
+    assert isinstance(rnn, nn.GRU | nn.LSTM), "`recurrent` makes nothing else"
+    slices = torch_would_slice(rnn, packed)
+    run, last = read_packed(rnn, packed) if slices else rnn(packed)
+    states, _ = pad_packed_sequence(run, batch_first=True, total_length=x.shape[1])
+    last = last[0] if isinstance(last, tuple) else last
+    if not lengths.all():  # known to the processor already, so that no GPU is waited for
+        real = mask.any(1, keepdim=True)
+        states, last = torch.where(real.unsqueeze(2), states, 0.0), torch.where(real, last, 0.0)
+    return states, last
 
 
 def begin(rnn: nn.GRU | nn.LSTM, hidden: Float[Tensor, "B D"]) -> Kept:

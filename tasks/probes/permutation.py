@@ -96,7 +96,8 @@ class Permutation(Probe):
             places = torch.where(test.real, 0, 1).argsort(dim=-1, stable=True)
             source = torch.zeros_like(order).scatter(-1, places, order)
             moves.append(_moved(test, test.predict(partial(_taken, source=source))))
-        return torch.stack(moves).median(0).values
+        # `median` of torch takes the lower one of the two in the middle of an even number
+        return torch.stack(moves).quantile(0.5, dim=0)
 
 
 def _taken(weights: Float[Tensor, "B H S"], source: Tensor) -> Float[Tensor, "B H S"]:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 import bare_copy
+import numpy as np
 import torch
 
 from bench.api.cell import Cell
@@ -27,7 +28,7 @@ from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
 from bench.training.training import start_training
-from results.statistics import log_ratio_interval
+from results.statistics import ratio_interval
 
 VARIANTS = {
     "dot": "dot[decoder=luong]",
@@ -82,7 +83,7 @@ def measure(model: str, rounds: int, steps: int) -> dict[str, object]:
             for _ in range(steps):
                 sides[name]()
             times[name].append(1000 * (time.process_time() - start) / steps)
-    ratio = log_ratio_interval(times["harness"], times["bare"])
+    ratio = ratio_interval(np.log(np.divide(times["harness"], times["bare"])))
     return {
         "model": model,
         "harness_ms": round(sorted(times["harness"])[rounds // 2], 2),

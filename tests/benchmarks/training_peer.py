@@ -18,6 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from bench.api.batch import Batch
@@ -30,7 +31,7 @@ from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.protocol import read_protocol
 from bench.training.training import start_training
-from results.statistics import log_ratio_interval
+from results.statistics import ratio_interval
 
 WORKER = Path(__file__).parent / "peers" / "joeynmt_worker.py"
 BATCH, LR = 64, 0.002
@@ -157,7 +158,7 @@ def main() -> None:
                 seconds, tokens = sides[name].turn(options.steps)
                 rates[name].append(tokens / seconds)
     # the first round warms up
-    ratio = log_ratio_interval(rates["harness"][1:], rates["joeynmt"][1:])
+    ratio = ratio_interval(np.log(np.divide(rates["harness"][1:], rates["joeynmt"][1:])))
     print(
         json.dumps(
             {

@@ -12,6 +12,7 @@ import random
 import time
 
 import bare_translation as bare
+import numpy as np
 import torch
 
 from bench.api.loading import load_package
@@ -23,7 +24,7 @@ from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.protocol import read_protocol
 from bench.training.training import start_training
-from results.statistics import log_ratio_interval
+from results.statistics import ratio_interval
 
 VARIANTS = {
     "none": "none_state",
@@ -108,7 +109,7 @@ def main() -> None:
             used[name] += seconds
             tokens[name] += count
             rates[name].append(count / seconds)
-    ratio = log_ratio_interval(rates["harness"], rates["bare"])
+    ratio = ratio_interval(np.log(np.divide(rates["harness"], rates["bare"])))
     print(
         json.dumps(
             {

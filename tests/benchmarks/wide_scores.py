@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -26,7 +27,7 @@ from bench.timing.memory import peak_bytes
 from bench.timing.shape import AttendShape
 from bench.timing.timed_inputs import draw_inputs
 from bench.timing.workloads import build, forward, forward_backward
-from results.statistics import log_ratio_interval
+from results.statistics import ratio_interval
 from variants.scores.tanh_sum import tanh_sum
 
 Work = Callable[[], object]
@@ -156,7 +157,7 @@ def measure(forms: dict[str, Form], rounds: int) -> None:
     for name in forms:
         line: dict[str, object] = {"form": name}
         for kind in KINDS:
-            ratio = log_ratio_interval(times[name, kind], times[first, kind])
+            ratio = ratio_interval(np.log(np.divide(times[name, kind], times[first, kind])))
             line[f"{kind}_ms"] = round(statistics.median(times[name, kind]), 2)
             line[f"{kind}_ratio"] = round(ratio.estimate, 4)
             line[f"{kind}_within"] = [round(ratio.low, 4), round(ratio.high, 4)]

@@ -93,7 +93,7 @@ def _same(one: CodeType, two: CodeType) -> bool:
 @cache
 def _functions() -> dict[tuple[str, str], list[FunctionType]]:
     """Functions of the project that are alive, by file and qualified name."""
-    for package in ("bench.running", "bench.timing", "bench.training"):
+    for package in ("bench.running", "bench.timing", "bench.training", "reports"):
         load_package(package)  # certificates import the rest; what comes later is not seen
     found: dict[tuple[str, str], list[FunctionType]] = {}
     for thing in gc.get_objects():

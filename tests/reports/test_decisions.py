@@ -12,8 +12,9 @@ from synthetic_levels import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, w
 from synthetic_run import markdown_of, write_run
 
 from reports.blocks import NO_VALUE, Bullets, TableBlock, TableCell
+from reports.evidence import evidence_text
 from reports.folder import RunFolder, read_folder
-from reports.needs import needs
+from reports.needs import beats, needs
 from reports.ranked_table.marks import legend_of_marks, marks
 from reports.ranked_table.verdicts import (
     AT_EDGE,
@@ -23,6 +24,7 @@ from reports.ranked_table.verdicts import (
     verdict_text,
 )
 from reports.render import render
+from reports.result_sentence import headline
 from reports.sections.data_sources import NO_EVIDENCE, caveats
 from reports.sections.decisions import decisions_section, left_out
 from reports.sections.decisions_table import _detectable
@@ -32,9 +34,9 @@ from results.row import Row
 from results.statistics import MOST_SEEDS, Hypothesis
 
 
-def of_seeds(path: Path, levels: Mapping[str, tuple[float, ...]]) -> RunFolder:
+def of_seeds(path: Path, levels: Mapping[str, tuple[float, ...]], **changes: object) -> RunFolder:
     """A run of one task with the score of each seed."""
-    known = catalog()
+    known = {**catalog(), **changes}
     known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
     one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
     known["tasks"] = {"copying": {**one, "short": "copying", "primary": METRIC}}
@@ -153,6 +155,67 @@ def test_a_tie_of_ranks_that_the_planned_test_denies_is_marked_everywhere(tmp_pa
     told = _task(comparison)
     assert "n.s. against bahdanau: shaw_rpr (worse than bahdanau by the planned test)" in told
     assert "by the planned test: the test against the baseline" in legend_of_marks([comparison], {})
+
+
+LATER_FAILED = {
+    OTHER: (0.800, 0.803, 0.799),
+    BASE: (0.900, 0.898, 0.902, 0.30, 0.31),
+    "luong_general": (0.5, 0.502, 0.499, 0.503, 0.498),
+}
+"""Later seeds of the baseline failed: its mean is worse than that of a variant that is worse on
+every seed that both have."""
+
+
+def test_what_is_worse_on_common_seeds_is_nowhere_called_better(tmp_path: Path) -> None:
+    looks = {"looks": {"first": 3, "first_seed": 0}}
+    folder = of_seeds(tmp_path / "run", LATER_FAILED, **looks)
+    (comparison,) = folder.comparisons
+    assert [*comparison.compared] == [OTHER, BASE, "luong_general"], "in the order of the means"
+    assert comparison.compared[OTHER].worse_than_baseline
+    assert not beats(comparison, OTHER, BASE)
+    assert beats(comparison, BASE, OTHER)
+    assert comparison.turned(OTHER) == [BASE]
+    assert [line.variant for line in comparison.leading] == [BASE]
+    assert headline(folder).startswith("No variant is significantly better than bahdanau.")
+    (need,) = needs(folder)
+    assert (need.variant, need.beats_baseline) == (BASE, False)
+    assert verdict(comparison) == "worse than bahdanau on common seeds"
+    told = _task(comparison)
+    assert told.startswith(
+        "scaled_dot has the best mean, 0.8007 ± 0.0052 fraction. On common seeds scaled_dot is "
+        "significantly worse than bahdanau. No variant is significantly better than bahdanau."
+    )
+    assert "Choose" not in told
+    assert "n.s." not in told
+    assert marks(comparison, BASE, {}) == ["baseline", "better on common seeds"]
+    assert marks(comparison, OTHER, {}) == ["worse than bahdanau by the planned test"]
+    legend = legend_of_marks([comparison], {})
+    assert "better on common seeds: significantly better than the first line on the seeds" in legend
+
+
+def test_a_control_that_is_better_on_common_seeds_says_so(tmp_path: Path) -> None:
+    seeds = {
+        OTHER: (0.800, 0.803, 0.799), UNIFORM: (0.900, 0.898, 0.902, 0.30, 0.31),
+        BASE: (0.5, 0.502, 0.499, 0.503, 0.498),
+    }  # fmt: skip
+    folder = of_seeds(tmp_path / "run", seeds, looks={"first": 3, "first_seed": 0})
+    (comparison,) = folder.comparisons
+    assert verdict(comparison) == "better than bahdanau; worse than no_attention on common seeds"
+    told = _task(comparison)
+    assert "On common seeds scaled_dot is significantly worse than no_attention." in told
+    assert "The control no_attention is better than the best mean on common seeds." in told
+
+
+def test_the_difference_beside_a_choice_is_the_one_that_was_tested(tmp_path: Path) -> None:
+    """A seed of a look that is not complete belongs to no test."""
+    seeds = {
+        NEW: (0.900, 0.903, 0.899, 0.10), BASE: (0.800, 0.803, 0.801, 0.802, 0.80),
+        UNIFORM: (0.30, 0.301, 0.299, 0.30, 0.302),
+    }  # fmt: skip
+    folder = of_seeds(tmp_path / "run", seeds, looks={"first": 3, "first_seed": 0})
+    (need,) = needs(folder)
+    assert (need.variant, need.beats_baseline) == (NEW, True)
+    assert "difference 0.0993 on the 3 shared and tested seeds" in evidence_text(need)
 
 
 def test_a_difference_that_exceeds_the_range_is_not_printed_as_detectable() -> None:

@@ -374,3 +374,7 @@ def test_a_metric_without_a_value_says_why_beside_other_values_or_not_at_all():
     spent = Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="64 GiB more.")
     with pytest.raises(ValueError, match="its own status says why"):
         record(1, rows=(), unmeasured=(spent,))
+    with pytest.raises(ValueError, match="its own status says why"):
+        record(1, status="failed", detail="for a reason.", unmeasured=(spent,))
+    kept = record(1, status="other_code", detail="its code has changed.", unmeasured=(spent,))
+    assert record_from_json(json.loads(json.dumps(kept.to_json()))) == kept

@@ -97,6 +97,31 @@ def test_products_keep_energies_of_half_precision_in_float32():
     torch.testing.assert_close(found.double(), exact, rtol=0, atol=0.02)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_products_keep_energies_in_float32_under_autocast(dtype, compiled):
+    """The energies here have a spread of 17, which bfloat16 rounds by up to 0.06."""
+    query, key = (drawn(1, 1, n, 288, seed=n).to(dtype) for n in (8, 300))
+    exact = by_definition(*(x.double() for x in (query, key, key)), torch.ones(1, 1, 8, 300) > 0, 1)
+    read = read_by_products
+    if compiled:
+        torch.compiler.reset()
+        read = torch.compile(read, backend="eager", fullgraph=True)
+    alone = read(query, key, key, mask=None, scale=1.0)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = read(query, key, key, mask=None, scale=1.0)
+        kernel = fused_softmax(query, key, key, mask=None, causal=False, scale=1.0)
+        assert torch.is_autocast_enabled("cpu")
+    assert found.dtype == kernel.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), exact, rtol=0, atol=0.02)
+    assert torch.equal(alone, read(query, key, key, mask=None, scale=1.0)), "it ends with the block"
+
+
+def test_products_know_the_shape_of_what_they_read_without_numbers():
+    query, key = (drawn(2, 3, n, 4).to("meta") for n in (1, 5))
+    assert read_by_products(query, key, key, mask=None, scale=1.0).shape == (2, 3, 1, 4)
+
+
 def peak(function):
     with torch.no_grad(), TensorBytes() as held:
         function()

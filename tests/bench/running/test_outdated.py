@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from bench.running.job import JobResult, Outcome
-from results.row import Row
+from reports.folder import read_folder
+from results.pack import Pack, write_pack
+from results.row import Row, Unmeasured
 from results.store import Store
 
 
@@ -60,6 +62,40 @@ def test_keep_old_marks_them_and_the_mark_goes_when_the_code_is_back(start, made
     assert back.tally.before["other_code"] == 0
     assert {record.status for record in records(back).values()} == {"ok"}
     assert all(record.rows for record in records(back).values())
+
+
+def partly(job):
+    """Cells that lost one of their metrics."""
+    spent = Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="64 GiB more.")
+    rows = (Row(metric="token_accuracy", value=0.5),)
+    return JobResult(tuple(Outcome(c, "ok", rows=rows, unmeasured=(spent,)) for c in job.cells))
+
+
+def test_keep_old_keeps_cells_that_lost_a_metric_with_what_they_lost(start, made, tmp_path):
+    start(partly).train(made.quality)
+    keeping = start(keep_old=True)
+    edit_code(keeping, "dot")
+    assert keeping.train(made.quality) == []
+    (kept,) = (one for one in records(keeping).values() if one.status == "other_code")
+    assert kept.cell["variant"] == "dot"
+    assert [lost.metric for lost in kept.unmeasured] == ["peak_memory_bytes"]
+    folder = read_folder(keeping.store.folder)
+    (shown,) = (one for one in folder.outcomes if one.record == kept)
+    assert shown.lost == [], "of other code nothing is missed"
+    assert set(folder.frame[folder.frame["cell"] == kept.id]["status"]) == {
+        "other_code",
+        "out_of_memory",
+    }
+    pack = Pack(write_pack(keeping.store, tmp_path / "kept.parquet"))
+    assert pack.ledger().newest() == records(keeping)
+    back = start(keep_old=True)
+    assert back.train(made.quality) == []
+    assert records(back)[kept.id].status == "ok"
+    assert records(back)[kept.id].unmeasured == kept.unmeasured
+    again = start(keep_old=True, retry=frozenset({"out_of_memory"}))
+    edit_code(again, "dot")
+    again.train(made.quality)
+    assert len(again.executor.done) == len(made.quality), "a lost metric is asked again"
 
 
 def test_a_failure_is_asked_again_when_its_code_has_changed(start, made):

@@ -1,12 +1,13 @@
 import math
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.statistics import rank
+from results.looks import Looks
+from results.statistics import SequentialTable, rank
 
 TIGHT = (0.0, 0.001, -0.001, 0.0005, -0.0005)
 
@@ -121,6 +122,52 @@ def test_only_common_seeds_are_compared():
     strangers = rank({"a": {0: 2.0}, "b": {1: 1.0}}, "higher", baseline="b").lines
     assert strangers[0].p_adjusted == 1.0
     assert math.isnan(strangers[0].difference.estimate)
+
+
+FAILED_LATER = {
+    "new": dict(enumerate((0.800, 0.803, 0.799))),
+    "base": dict(enumerate((0.900, 0.898, 0.902, 0.30, 0.31))),
+    "low": dict(enumerate((0.5, 0.502, 0.499, 0.503, 0.498))),
+}
+"""The reference got two more seeds, which failed: its mean is the worse one, and its seeds are not
+where both have one."""
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+def test_where_seeds_differ_the_direction_is_that_of_the_difference_that_was_tested(better):
+    sign = 1 if better == "higher" else -1
+    scores = {
+        name: {seed: sign * score for seed, score in by_seed.items()}
+        for name, by_seed in FAILED_LATER.items()
+    }
+    table = SequentialTable(scores, scores, Looks(first=3))
+    found = rank(scores, better, baseline="base", table=table)
+    lines = {line.variant: line for line in found.lines}
+    assert [*lines] == ["new", "base", "low"], "in the order of the means"
+    assert lines["new"].worse_than_baseline
+    assert found.tests.p_better("base", "new") < 0.05
+    assert math.isnan(found.tests.p_better("new", "base"))
+    assert found.tests.pairs[frozenset(("new", "base"))] < 0.05
+    assert [line.rank for line in found.lines] == [1, 1, 3], "ranks never invert what was tested"
+    assert not lines["base"].differs_from_best
+
+
+def test_of_equal_seeds_the_direction_is_that_of_the_means():
+    draw = np.random.default_rng(0)
+    for _ in range(30):
+        scores = {name: dict(enumerate(draw.normal(size=4))) for name in "abcd"}
+        found = rank(scores, "lower", baseline="a")
+        for above, below in combinations([line.variant for line in found.lines], 2):
+            assert found.tests.ahead[frozenset((above, below))] == above
+            assert found.tests.p_better(above, below) == found.tests.p(above, below)
+            assert math.isnan(found.tests.p_better(below, above))
+
+
+def test_of_two_that_are_equal_but_for_rounding_or_share_no_seed_neither_is_better():
+    thirds, turned = {0: 0.1, 1: 0.2, 2: 0.3}, {0: 0.3, 1: 0.2, 2: 0.1}
+    tests = rank({"a": thirds, "b": turned, "c": {7: 0.9}}, "higher").tests
+    assert set(tests.ahead.values()) == {""}
+    assert math.isnan(tests.p_better("c", "a"))
 
 
 def test_pairing_by_seed_finds_what_hard_seeds_hide():

@@ -79,6 +79,35 @@ def test_rows_of_a_batch_are_read_as_if_alone(cell, near):
         assert not states[row, length:].any()
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_a_row_without_tokens_has_states_of_zero_and_changes_no_bit_of_the_others(cell, layers):
+    torch.manual_seed(0)
+    rnn = recurrent(cell, INPUTS, HIDDEN, layers=layers, both_ways=True)
+    empty, lengths = torch.tensor([1, 4]), torch.tensor([2, 0, 7, 4, 0])
+    x = drawn(5, 7, INPUTS).requires_grad_()
+    mask = torch.arange(7) < lengths[:, None]
+    states, last = encode(rnn, x, mask)
+    assert not states[~mask].any()
+    assert not last[:, empty].any()
+    (states.square().sum() + last.square().sum()).backward()
+    found = [one.grad.clone() for one in rnn.parameters()]
+    assert x.grad is not None
+    assert not x.grad[~mask].any()
+    # torch reads no empty row: here the first padded token of each is real
+    rnn.zero_grad()
+    others = lengths > 0
+    read, end = encode(rnn, x, torch.arange(7) < lengths.clamp(min=1)[:, None])
+    assert read[empty, 0].any()
+    assert torch.equal(states[others], read[others])
+    assert torch.equal(last[:, others], end[:, others])
+    rnn.zero_grad()
+    read, end = encode(rnn, x[others], mask[others])
+    (read.square().sum() + end.square().sum()).backward()
+    for one, two in zip(found, (one.grad for one in rnn.parameters()), strict=True):
+        torch.testing.assert_close(one, two)
+
+
 class Written(TorchDispatchMode):
     """Counts the numbers that operations put out."""
 

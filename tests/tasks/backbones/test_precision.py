@@ -125,11 +125,86 @@ def test_the_gradient_of_all_steps_is_the_sum_of_theirs():
     near(found, torch.autograd.grad(exact, (weight, bias, *steps)))
 
 
+def gathered(weight: torch.Tensor, bias: torch.Tensor, steps: list[torch.Tensor]):
+    """Gradients of the weights by one product of all steps, the last one first, by hand."""
+    given, grads = [], []
+    for x in reversed(steps):
+        rows = x.detach().reshape(-1, x.shape[-1]).bfloat16()
+        said = nn.functional.linear(rows, weight.detach().bfloat16(), bias.detach().bfloat16())
+        given.append(rows)
+        grads.append((2 * said.float()).bfloat16())
+    grad = torch.cat(grads)
+    return (grad.T @ torch.cat(given)).float(), grad.sum(0, dtype=torch.float32)
+
+
+def drawn_steps():
+    weight, bias = drawn(7, 5).requires_grad_(), drawn(7, seed=3).requires_grad_()
+    return weight, bias, [drawn(2, 3, 5, seed=n).requires_grad_() for n in range(4)]
+
+
+def test_a_backward_pass_gathers_all_steps_in_one_product():
+    weight, bias, steps = drawn_steps()
+    product = RoundedProduct(weight, bias)
+    sum(product(x).square().sum() for x in steps).backward()
+    for found, wanted in zip((weight.grad, bias.grad), gathered(weight, bias, steps), strict=True):
+        assert torch.equal(found, wanted)
+    assert product.seen == {}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_gradients_of_inputs_alone_leave_nothing_for_the_weights_of_the_next_pass(times):
+    weight, bias, steps = drawn_steps()
+    product = RoundedProduct(weight, bias)
+    total = sum(product(x).square().sum() for x in steps)
+    found = []
+    for _ in range(times):
+        found.append(torch.autograd.grad(total, steps, retain_graph=True))
+        assert product.seen == {}, "nothing is kept"
+    total.backward(inputs=steps[:1], retain_graph=True)
+    steps[0].grad = None
+    total.backward()
+    for one, two in zip((weight.grad, bias.grad), gathered(weight, bias, steps), strict=True):
+        assert torch.equal(one, two)
+    for alone in found:
+        assert all(torch.equal(one, x.grad) for one, x in zip(alone, steps, strict=True))
+
+
+def test_a_pass_that_ends_in_an_error_leaves_nothing_for_the_next_one():
+    weight, bias, steps = drawn_steps()
+    product, fails = RoundedProduct(weight, bias), [True]
+    first = product(steps[0])
+
+    def fail(grad):
+        if fails.pop() if fails else False:
+            raise RuntimeError("out of memory")
+
+    first.register_hook(fail)
+    total = first.square().sum() + sum(product(x).square().sum() for x in steps[1:])
+    with pytest.raises(RuntimeError, match="out of memory"):
+        total.backward(retain_graph=True)
+    assert product.seen, "later steps came first"
+    assert weight.grad is None
+    total.backward()
+    for one, two in zip((weight.grad, bias.grad), gathered(weight, bias, steps), strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM])
+def test_layers_have_the_same_gradients_after_those_of_their_inputs_alone(kind):
+    _, rough = rounded(kind, 5, 8, 2, bidirectional=True, batch_first=True)
+    x = drawn(3, 6, 5).requires_grad_()
+    wanted = gradients(rough, rough(x)[0].square().sum())
+    total = rough(x)[0].square().sum()
+    torch.autograd.grad(total, x, retain_graph=True)
+    for one, two in zip(gradients(rough, total), wanted, strict=True):
+        assert torch.equal(one, two)
+
+
 def test_a_gradient_that_nobody_wants_is_not_computed():
     weight, x = drawn(7, 5), drawn(3, 5).requires_grad_()
     product = RoundedProduct(weight, None)
     product(x).sum().backward()
-    assert product.seen == []
+    assert product.seen == {}
     assert x.grad is not None
     with torch.no_grad():
         assert not RoundedProduct(weight.requires_grad_(), None)(x).requires_grad

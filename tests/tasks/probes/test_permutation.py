@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 import torch
 from scipy.stats import kendalltau
@@ -29,6 +30,20 @@ def test_permutations_move_weights_among_real_keys_only(subject):
         torch.testing.assert_close(found.sort(-1).values, test.weights.sort(-1).values)
         assert (found[~test.real] == 0).all()
     assert any(not torch.equal(found, test.weights) for found in shuffled)
+
+
+@pytest.mark.parametrize("draws", [1, 3, 4])
+def test_of_an_even_number_of_permutations_the_median_is_between_the_two_in_the_middle(
+    subject, monkeypatch, draws
+):
+    (test,) = interventions(subject("additive"), torch.Generator().manual_seed(0))
+    seen, moved = [], permutation._moved
+    monkeypatch.setattr(permutation, "_moved", lambda *told: seen.append(moved(*told)) or seen[-1])
+    probe = make("probe", parse(f"permutation[draws={draws}]"))
+    found = probe._shuffled(test, torch.Generator().manual_seed(0))
+    assert len(seen) == draws
+    expected = np.median(torch.stack(seen).numpy(), axis=0)
+    torch.testing.assert_close(found, torch.from_numpy(expected))
 
 
 def test_a_model_that_ignores_its_context_does_not_move(subject, monkeypatch):
