@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.source import Memory, Source, tree_map
+from bench.conformance.checks_heads_padding import behind_padding
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, Placed
 from bench.conformance.question import DRAWN, LENGTHS, Question, ReadMode, ask, cut, modes, one_row
@@ -30,6 +31,8 @@ def padding_invariance(subject: Placed) -> None:
             _equals_rows(subject, question, mode, whole)
             if subject.regime == "causal":
                 _leaves_the_state(subject, question, mode)
+    if subject.regime == "causal":
+        behind_padding(subject)
 
 
 def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> None:
