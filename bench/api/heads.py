@@ -3,7 +3,7 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
 from bench.api.axes import Axis
@@ -67,7 +67,8 @@ class Heads(HasCapabilities):
         """Queries and keys of one sequence, and what must be remembered of it.
 
         Heads whose projections see earlier states (short convolutions) replace this; others make
-        queries and keys of each state by itself.
+        queries and keys of each state by itself. What is remembered are real states (`last_real`),
+        so that padding behind a prompt changes nothing; `without_padding` hides what it holds.
 
         Args:
             x: The next states of the sequence.
@@ -174,6 +175,40 @@ def expand_heads(x: Float[Tensor, "B Hk S E"], heads: int) -> Float[Tensor, "B H
     if x.shape[1] == 1:  # a view, which fused code reads without a copy
         return x.expand(-1, heads, -1, -1)
     return torch.repeat_interleave(x, heads // x.shape[1], 1)
+
+
+def without_padding(
+    x: Float[Tensor, "B L D"], mask: Bool[Tensor, "B L"] | None
+) -> Float[Tensor, "B L D"]:
+    """States for projections that see earlier ones: padding is zero, like what is before the first.
+
+    So padding in front of a sequence counts as nothing, and padding within it as states of zeros.
+
+    Args:
+        x: States of one call.
+        mask: Which of them are real; None where all are.
+    """
+    return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+def last_real(
+    x: Shaped[Tensor, "B *H n E"], mask: Bool[Tensor, "B L"] | None, count: int
+) -> Shaped[Tensor, "B *H m E"]:
+    """The last real states of each row, which the first states of the next call will see.
+
+    Args:
+        x: At least `count` states that were remembered, then those of this call.
+        mask: Which states of this call are real; None where all are.
+        count: How many are remembered.
+    """
+    states = x.shape[-2]
+    if mask is None:
+        return x[..., states - count :, :]
+    # nothing waits for a GPU: places of padding are sorted in front of those that are taken
+    real = torch.cat((mask.new_ones(len(mask), states - mask.shape[1]), mask), 1)
+    place = torch.where(real, torch.arange(states, device=mask.device), -1)
+    last = place.sort(1).values[:, states - count :]
+    return x.take_along_dim(last.view(len(mask), *[1] * (x.dim() - 3), count, 1), -2)
 
 
 HEADS = Axis[type[Heads]]("head")

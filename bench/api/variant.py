@@ -36,8 +36,8 @@ class Variant(HasCapabilities, ABC):
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
     counts_places: bool = False
     """Whether what a recurrent mechanism carries depends on how many tokens there were, padding
-    among them, and not on the real ones alone: blocks that close, levels of a tree, a memory that
-    every query writes."""
+    among them, and not on the real ones alone: blocks that close, levels of a tree, keys that are
+    counted by their places. What the padding holds must not matter there either."""
     usual_loss: ClassVar[str] = DEFAULTS["loss"]
     """Losses that train a mechanism where nobody asks for others, joined by '+'. A recipe names
     those of its components."""

@@ -1,6 +1,9 @@
 """Heads: a slot is its projections, then its variant head by head, then its merge."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +20,18 @@ LENGTHS = (4, 1, 3, 2, 4)
 """Keys of each row, and queries where they are the same sequence."""
 
 
+class Given(NamedTuple):
+    """What a slot is given: vectors that ask, a source, and what comes with both."""
+
+    x: Tensor
+    y: Tensor
+    """`x` itself where a sequence asks itself."""
+    mask: Tensor
+    tokens: Tensor
+    words: Tensor
+    below: Source | None
+
+
 def heads(subject: Placed) -> None:
     """Every row of a padded batch, asked in uneven calls, equals the loops over one example."""
     slot = subject.slot
@@ -29,15 +44,16 @@ def heads(subject: Placed) -> None:
     x = (subject.variant.spread * normal(queries, slot.heads.dims.model_width)).requires_grad_()
     y = x if subject.own else normal(KEYS, subject.source_width).requires_grad_()
     tokens = torch.randint(1, VOCAB, (len(LENGTHS), KEYS), generator=rng)
-    below = draw_below(subject, padding(LENGTHS, KEYS), tokens)
-    given = (x, y, tokens, normal(queries, WORD_WIDTH), below)
-    found = _answered(subject, *given, weights=subject.weights, first=2)
+    mask = padding(LENGTHS, KEYS)
+    below = draw_below(subject, mask, tokens)
+    given = Given(x, y, mask, tokens, normal(queries, WORD_WIDTH), below)
+    found = slot_answers(subject, given, weights=subject.weights, split=(2, queries))
     with torch.no_grad():
         # what decoding runs: nothing but the output is wanted, and only one query is there
-        bare = [_answered(subject, *given, weights=False, first=first) for first in (1, 3)]
+        bare = [slot_answers(subject, given, split=(first, queries)) for first in (1, 3)]
     mine, looped = [], []
     for row in range(len(LENGTHS)):
-        wanted = _by_loops(subject, *given, row)
+        wanted = _by_loops(subject, given, row)
         same = found[row, : wanted.shape[0]]
         sentence = f"through the heads, row {row} differs from the loops"
         expect_near(same, wanted, LOOPS, sentence)
@@ -58,28 +74,17 @@ def heads(subject: Placed) -> None:
         expect_near(gradient, loops, LOOPS, sentence)
 
 
-def _answered(
-    subject: Placed,
-    x: Tensor,
-    y: Tensor,
-    tokens: Tensor,
-    words: Tensor,
-    below: Source | None,
-    *,
-    weights: bool,
-    first: int,
+def slot_answers(
+    subject: Placed, given: Given, *, split: Sequence[int], weights: bool = False
 ) -> Tensor:
-    """The slot's answers: some queries in the first call, and the others in a second one."""
-    slot, mask = subject.slot, padding(LENGTHS, KEYS)
+    """The slot's answers, some queries after others; a part ends where there are no more."""
+    slot, (x, y, mask, tokens, words, below) = subject.slot, given
     causal = subject.regime == "causal"
     memory = None if causal else slot.prepare(y, mask, tokens)
     state: State = slot.start(memory, x)
     handed = Handed(subject, below)
-    first = min(first, x.shape[1])
     found = []
-    for chunk in (slice(0, first), slice(first, x.shape[1])):
-        if chunk.start == chunk.stop:
-            continue
+    for chunk in parts(x.shape[1], split):
         own = (x[:, chunk], mask[:, chunk], tokens[:, chunk]) if causal else None
         output, attended = slot.attend(
             x[:, chunk],
@@ -96,17 +101,16 @@ def _answered(
     return torch.cat(found, 1)
 
 
-def _by_loops(
-    subject: Placed,
-    x: Tensor,
-    y: Tensor,
-    tokens: Tensor,
-    words: Tensor,
-    below: Source | None,
-    row: int,
-) -> Tensor:
+def parts(count: int, split: Sequence[int]) -> list[slice]:
+    """Neighboring parts of these sizes; none reaches beyond the end."""
+    ends = [min(end, count) for end in accumulate(split)]
+    return [slice(at, end) for at, end in pairwise((0, *ends)) if at < end]
+
+
+def _by_loops(subject: Placed, given: Given, row: int) -> Tensor:
     """One example without padding: project each vector, attend head by head, merge each query."""
     slot, length = subject.slot, LENGTHS[row]
+    x, y, _, tokens, words, below = given
     asked = length if subject.own else x.shape[1]
     under = None if below is None else cut(below, rows=slice(row, row + 1), keys=slice(length))
     if under is not None:

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.source import Memory, Source, tree_map
+from bench.conformance.checks_heads_padding import behind_padding
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, Placed
 from bench.conformance.question import DRAWN, LENGTHS, Question, ReadMode, ask, cut, modes, one_row
@@ -28,22 +29,27 @@ def padding_invariance(subject: Placed) -> None:
         _hides_length(subject, question, mode, whole)
         if mode.read not in DRAWN:  # noise is addressed by the row
             _equals_rows(subject, question, mode, whole)
-            if subject.regime == "causal" and not subject.variant.remembers_keys:
+            if subject.regime == "causal":
                 _leaves_the_state(subject, question, mode)
+    if subject.regime == "causal":
+        behind_padding(subject)
 
 
 def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> None:
-    """Ask one more token behind the padding of each row, where a recurrence has read it."""
+    """Ask one more token behind the padding of each row, where what is carried has met it.
+
+    Keys that are kept stand at their places. There only what the padding holds must not matter.
+    """
     mask = question.source.key_mask().clone()
     mask[:, -1] = True
-    source = replace(question.source, mask=mask)
+    padded = replace(question, source=replace(question.source, mask=mask))
     last = KEYS - 1
-    whole = _answer_behind(subject, replace(question, source=source), mode, last)
-    poisoned = _answer_behind(subject, replace(question, source=_poisoned(source)), mode, last)
+    whole = _answer_behind(subject, padded, mode, last)
+    poisoned = _answer_behind(subject, _poisoned(padded), mode, last)
     for row in range(ROWS):
         sentence = f"{mode}: padding changes what row {row} answers to a token behind it"
         expect_near(poisoned[row], whole[row], EXACT, sentence)
-    if subject.variant.counts_places:
+    if subject.variant.counts_places or subject.variant.remembers_keys:
         return
     for row, length in enumerate(LENGTHS):
         places = [*range(min(length, last)), last]
@@ -95,7 +101,11 @@ def _hides_content(
     subject: Placed, question: Question, mode: ReadMode, whole: torch.Tensor
 ) -> None:
     hidden = ~question.source.key_mask()
-    fresh = question.but(question.query, _poisoned(question.source)).fresh()
+    if subject.own:  # the queries of padding are padding, too
+        other = _poisoned(question)
+    else:
+        other = replace(question, source=_with_poison(question.source))
+    fresh = other.fresh()
     of_keys = {name: one for name, one in fresh.leaves().items() if _of_keys(name)}
     output = answer(subject, fresh, mode).output
     for row in range(ROWS):
@@ -109,7 +119,24 @@ def _hides_content(
             expect(not reached.any(), sentence)
 
 
-def _poisoned(source: Source) -> Source:
+def _poisoned(question: Question) -> Question:
+    """The same with other content in the padding of a sequence that asks itself."""
+    hidden = ~question.source.key_mask()
+
+    def other(one: Tensor) -> Tensor:
+        """Numbers of queries, `B L ...`."""
+        return torch.where(hidden.view(*hidden.shape, *[1] * (one.dim() - 2)), POISON, one)
+
+    return replace(
+        question,
+        query=other(question.query.transpose(1, 2)).transpose(1, 2),
+        words=other(question.words),
+        inputs={name: other(one) for name, one in question.inputs.items()},
+        source=_with_poison(question.source),
+    )
+
+
+def _with_poison(source: Source) -> Source:
     """The same with other content in its padding."""
     hidden = ~source.key_mask()
     assert source.tokens is not None

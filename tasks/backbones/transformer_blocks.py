@@ -78,7 +78,11 @@ FEED_SIZE = {"feed_width": "feed_hidden"}
 
 
 class ShortConvolution(nn.Module):
-    """Causal depthwise convolution with a residual: each token sees the few before it."""
+    """Causal depthwise convolution with a residual: each token sees the few before it.
+
+    It takes no mask. Only encoders and taggers give their blocks padding: behind the tokens, which
+    see nothing behind them, and all in one call, so that no later one goes on from padding.
+    """
 
     def __init__(self, width: int, kernel: int) -> None:
         super().__init__()

@@ -21,6 +21,7 @@ from bench.api.call import Dims, QueryShape
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
+from bench.api.heads import last_real, without_padding
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
@@ -46,7 +47,7 @@ class CanonHeads(JoinedHeads):
     """h_t + sum over i < kernel of w_i * h_(t - i).
 
     h are the states (A), and queries, keys and values of all heads together (B). The last
-    `kernel - 1` vectors of each are kept. Time O(kernel L D) more.
+    `kernel - 1` vectors of each that are no padding are kept. Time O(kernel L D) more.
     """
 
     gives = frozenset({"places"})
@@ -101,10 +102,10 @@ class CanonHeads(JoinedHeads):
         """Add sums of earlier states, project, add sums of earlier projections, split."""
         kept: dict[str, Tensor | Tree] = {}
         if self.before is not None:
-            x, kept["before"] = _canon(x, leaf(past, "before"), self.before)
+            x, kept["before"] = _canon(x, mask, leaf(past, "before"), self.before)
         made = torch.cat((self.to_query(x), self.to_key(x), self.to_value(x)), -1)
         if self.behind is not None:
-            made, kept["behind"] = _canon(made, leaf(past, "behind"), self.behind)
+            made, kept["behind"] = _canon(made, mask, leaf(past, "behind"), self.behind)
         query, key, value = (self._split(part) for part in made.chunk(3, -1))
         return query, Source(key, value, mask, tokens), kept
 
@@ -123,12 +124,15 @@ class CanonHeads(JoinedHeads):
 
 
 def _canon(
-    x: Float[Tensor, "B L n"], past: Float[Tensor, "B m n"], taps: Float[Tensor, "n k"]
+    x: Float[Tensor, "B L n"],
+    mask: Bool[Tensor, "B L"] | None,
+    past: Float[Tensor, "B m n"],
+    taps: Float[Tensor, "n k"],
 ) -> tuple[Float[Tensor, "B L n"], Float[Tensor, "B m n"]]:
     """The vectors with their sums, and the last ones for the next call."""
-    wide = torch.cat((past, x), 1)
+    wide = torch.cat((past, without_padding(x, mask)), 1)
     sums = functional.conv1d(wide.mT, taps.unsqueeze(1), groups=len(taps)).mT
-    return x + sums, wide[:, wide.shape[1] - past.shape[1] :]
+    return x + sums, last_real(wide, mask, past.shape[1])
 
 
 def _oracle_canon(vectors: list[Tensor], taps: nn.Parameter | None) -> list[Tensor]:

@@ -20,6 +20,7 @@ from bench.api.call import Dims, QueryShape
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
+from bench.api.heads import last_real, without_padding
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
@@ -53,7 +54,7 @@ class FoxProHeads(NormedHeads):
     """k_t = norm(a_t W x_(t-1) + (1 - a_t) W x_t), a_t = sigmoid(w . x_t) for each head.
 
     Values are shifted alike, with shares of their own and no norm; output = gate * norm(read). The
-    projected key and value of the last state are kept.
+    projected key and value of the last state that is no padding are kept.
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = dict.fromkeys(
@@ -99,11 +100,13 @@ class FoxProHeads(NormedHeads):
         past: Tree,
     ) -> tuple[Query, Source, Tree]:
         """Project, mix keys and values with those of the state before, normalize the keys."""
-        key, value = self._split(self.to_key(x)), self._split(self.to_value(x))
+        real = without_padding(x, mask)
+        key, value = self._split(self.to_key(real)), self._split(self.to_value(real))
         kept: Tree = {}
         if self.to_shares is not None:
-            kept = {"key": key[:, :, -1:], "value": value[:, :, -1:]}
-            of_keys, of_values = self.to_shares(x).sigmoid().mT.unsqueeze(-1).chunk(2, 1)
+            made = {"key": key, "value": value}
+            kept = {name: _last(leaf(past, name), one, mask) for name, one in made.items()}
+            of_keys, of_values = self.to_shares(real).sigmoid().mT.unsqueeze(-1).chunk(2, 1)
             key = _shifted(key, leaf(past, "key"), of_keys)
             value = _shifted(value, leaf(past, "value"), of_values)
         if self.norm is not None:
@@ -164,6 +167,17 @@ class FoxProHeads(NormedHeads):
                     number = number / (1 + torch.exp(-opened[h * width + e]))
                 found.append(number)
         return torch.stack(found).unflatten(0, (heads, width))
+
+
+def _last(
+    before: Float[Tensor, "B H 1 E"],
+    made: Float[Tensor, "B H L E"],
+    mask: Bool[Tensor, "B L"] | None,
+) -> Float[Tensor, "B H 1 E"]:
+    """The vector of the last state of each row that is no padding."""
+    if mask is None:
+        return made[:, :, -1:]
+    return last_real(torch.cat((before, made), 2), mask, 1)
 
 
 def _shifted(

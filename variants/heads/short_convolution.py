@@ -23,7 +23,7 @@ from bench.api.call import Dims, QueryShape
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
-from bench.api.heads import expand_heads
+from bench.api.heads import expand_heads, last_real, without_padding
 from bench.api.registry import Citation, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
@@ -66,7 +66,7 @@ class ShortConvolutionConfig(Config):
 class ShortConvolutionHeads(Concatenated, ProjectedHeads):
     """q, k, v = activation(conv(W x)) for each unit by itself; output = gate * norm(read).
 
-    The last `kernel - 1` projected states are kept, in the dtype of the states.
+    The last `kernel - 1` projected states that are no padding are kept, in the dtype of the states.
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = dict.fromkeys(
@@ -145,13 +145,13 @@ class ShortConvolutionHeads(Concatenated, ProjectedHeads):
     ) -> tuple[Query, Source, Tree]:
         """Project, convolve along the sequence, split into heads."""
         made = torch.cat((self.to_query(x), self.to_key(x), self.to_value(x)), -1)
-        wide = torch.cat((leaf(past, "projected"), made), 1)
+        wide = torch.cat((leaf(past, "projected"), without_padding(made, mask)), 1)
         mixed = functional.conv1d(wide.mT, self.taps.unsqueeze(1), groups=len(self.taps)).mT
         if self.config.activation == "silu":
             mixed = functional.silu(mixed)
         queries, keys, values = mixed.split(self.widths, -1)
         key, value = split_heads(keys, self.dims.kv_heads), split_heads(values, self.dims.heads)
-        kept = wide[:, wide.shape[1] - self.config.kernel + 1 :]
+        kept = last_real(wide, mask, self.config.kernel - 1)
         return self._shared(queries), Source(key, value, mask, tokens), {"projected": kept}
 
     def gate(

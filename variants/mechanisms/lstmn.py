@@ -5,7 +5,7 @@ https://arxiv.org/abs/1601.06733, section 3.1.
 
 Deviations: several heads are several small networks side by side. The heads' projections give x_t
 twice, as the query and as the value that enters the gates; keys are not used. A step whose token is
-padding writes nothing to the tape.
+padding writes nothing to the tape, and what was recalled before it stays.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,6 @@ class Lstmn(Variant):
     """
 
     remembers_keys = False
-    counts_places = True
     gives = frozenset({"weights"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it attends to its own earlier states, and another sequence has none",
@@ -113,10 +112,11 @@ class Lstmn(Variant):
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Read the new tokens one by one."""
-        length = call.query.shape[2]
+        known = leaf(carried, "written").shape[2]
+        end = known + call.query.shape[2]
         source = call.memory.source
         value = expand_heads(source.value, self.dims.heads)
-        carried, past = self._padding(call, carried)
+        carried, past = self._padding(call, carried, known)
         asked = per_head_linear(at_least_single(call.query), at_least_single(self.of_query))
         asked = 2 * (asked + self.bias)  # doubled, as `tanh_sum` expects it
         gates = per_head_linear(at_least_single(value), at_least_single(self.gates_of_value))
@@ -125,17 +125,19 @@ class Lstmn(Variant):
         rows = []
         # one split has one backward; an index a step would write a whole gradient each
         steps = zip(_by_step(asked), _by_step(gates), strict=True)
-        for place, given in enumerate(steps, call.offset):
+        for place, given in enumerate(steps, known):
             weights, carried = self._step(given, maps, past, place, carried, call.join)
-            rows.append(functional.pad(weights, (0, call.offset + length - place)))
-        written = leaf(carried, "written")[:, :, call.offset :]
+            rows.append(functional.pad(weights, (0, end - place)))
+        written = leaf(carried, "written")[:, :, known:]
         output = written[..., : self.dims.value_width].to(call.query.dtype)
         weights = torch.cat(rows, 2).to(call.query.dtype)
         if past is not None:
             carried = {**carried, REAL: past}
         return MixResult(output, weights if want_weights else None, carried, {})
 
-    def _padding(self, call: Call, carried: Tree) -> tuple[Tree, Bool[Tensor, "B S"] | None]:
+    def _padding(
+        self, call: Call, carried: Tree, known: int
+    ) -> tuple[Tree, Bool[Tensor, "B S"] | None]:
         """What is carried without its mask, and which tokens are real; None where all are."""
         new = call.memory.source
         if REAL not in carried and new.mask is None:
@@ -144,7 +146,7 @@ class Lstmn(Variant):
         if REAL in carried:
             before = leaf(carried, REAL)
         else:
-            before = new.key_mask().new_ones(len(new.key), call.offset)
+            before = new.key_mask().new_ones(len(new.key), known)
         return rest, call.join({REAL: before}, {REAL: new.key_mask()})[REAL]
 
     def _maps(self) -> "_Maps":
@@ -166,8 +168,8 @@ class Lstmn(Variant):
         join: Join,
     ) -> tuple[Float[Tensor, "B H 1 n"], Tree]:
         """Attend to the tape, then write one more state and cell onto it."""
-        written, tape, recalled = (leaf(carried, name) for name in ("written", "tape", "recalled"))
-        asked = torch.baddbmm(given[0], _heads_first(recalled), maps.of_recalled)
+        written, tape, before = (leaf(carried, name) for name in ("written", "tape", "recalled"))
+        asked = torch.baddbmm(given[0], _heads_first(before), maps.of_recalled)
         # in the order of the tape, or else the whole sum of both would be in that of the query
         energy = tanh_sum(_rows_first(asked).contiguous(), tape, maps.v)
         past = None if mask is None else mask[:, None, None, :place]
@@ -178,7 +180,10 @@ class Lstmn(Variant):
         now = torch.sigmoid(forgetting) * _heads_first(remembered)
         now = now + torch.sigmoid(entering) * torch.tanh(fresh)
         if mask is not None:
-            now = torch.where(mask[:, place, None], now, 0.0)
+            real = mask[:, place, None]
+            now = torch.where(real, now, 0.0)
+            # the score of the next token would see what padding has recalled
+            recalled = torch.where(real[:, None, None], recalled, before)
         state = torch.sigmoid(leaving) * torch.tanh(now)
         both = torch.cat((state, now), -1)
         new = {"written": both, "tape": torch.bmm(state, maps.of_tape)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Unpack
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -119,6 +119,8 @@ class MultiToken(Biased):
         energy = biased(energy, self._more(call, query))
         place = torch.arange(query.shape[2], device=query.device) + call.offset - self.queries + 1
         past = (call.key_position <= place[:, None]) & source.key_mask()[:, None, None, :]
+        if source.mask is not None:
+            past = past & self._asking(source.mask, query.shape[2])
         # zero before the convolution: it would carry energies of later keys to this query
         energy = torch.where(past, energy, 0.0)
         energy = functional.pad(energy, (self.left, self.keys - 1 - self.left))
@@ -129,6 +131,10 @@ class MultiToken(Biased):
         output = weights @ expand_heads(source.value, heads)
         last = query[:, :, query.shape[2] - self.queries + 1 :]
         return MixResult(output, weights, {QUERIES: last}, {})
+
+    def _asking(self, mask: Bool[Tensor, "B S"], count: int) -> Bool[Tensor, "B 1 l 1"]:
+        """Which of the last queries are no padding, which has no energies that others could use."""
+        return functional.pad(mask, (self.queries - 1, 0))[:, None, -count:, None]
 
     def _more(
         self, call: Call, query: Float[Tensor, "B Hq l E"]

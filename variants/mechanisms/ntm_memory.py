@@ -8,7 +8,7 @@ head in the query, those of the writing head in the key, and the vector that is 
 The paper does not order writing and reading within a step; here a step reads what it has just
 written. The memory starts at zero, both heads on the first slot. In the cosine, norms are at least
 0.01: the direction of a slot that is almost empty is noise, and so is its gradient. What is read
-does not return to the controller. A step whose token is padding writes nothing.
+does not return to the controller. A step whose token is padding writes nothing and moves no head.
 """
 
 from collections.abc import Mapping
@@ -96,7 +96,6 @@ class NtmMemory(Variant):
     """
 
     remembers_keys = False
-    counts_places = True
     time_exponent = 1.0
     memory_exponent = 1.0
     unsupported: ClassVar[Mapping[Capability, str]] = {
@@ -145,7 +144,9 @@ class NtmMemory(Variant):
         for place, step in enumerate(zip(*(x.unbind(2) for x in steps), strict=True)):
             real = None if source.mask is None else source.mask[:, place, None, None]
             memory, writes = self._write(memory, writes, step[1:], real)
-            reads = self._addressed(memory, reads, step[0])
+            moved = self._addressed(memory, reads, step[0])
+            # a head that moved at padding would carry its content to the tokens behind it
+            reads = moved if real is None else torch.where(real, moved, reads)
             found.append(torch.einsum("bhn,bhnw->bhw", reads, memory))
         output = torch.stack(found, 2).to(call.query.dtype)
         after = {"memory": memory, "reads": reads, "writes": writes}

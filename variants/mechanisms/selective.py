@@ -74,7 +74,10 @@ class Selective(Biased):
         energy = biased(energy, self.position_energy(call))
         before = leaf(carried, LOWERED)
         others = (call.key_position > 0) & (call.key_position != call.position[:, None])
-        says = torch.where(allowed[:, 0] & others, functional.relu(energy[:, 0]), 0.0)
+        said = allowed[:, 0] & others
+        if call.memory.source.mask is not None:  # padding says nothing of the keys before it
+            said = said & call.memory.source.mask[:, -call.query.shape[2] :, None]
+        says = torch.where(said, functional.relu(energy[:, 0]), 0.0)
         before = functional.pad(before, (0, key.shape[2] - before.shape[1]))[:, None]
         lowered = torch.cat((before, says.to(before.dtype)), 1).cumsum(1)
         seen = energy - lowered[:, None, :-1].to(energy.dtype)

@@ -99,6 +99,17 @@ def test_steps_with_padding_between_them_leave_nothing_on_the_tape(answer, benea
     assert not found.weights[..., ~kept].any()
 
 
+def test_tokens_behind_padding_are_read_as_if_it_were_not_there(answer, beneath, draw):
+    drawn = draw(1, 2, 6, 6, lengths=())
+    variant = beneath(SMALL, regime="causal")
+    kept = torch.tensor([True, True, False, True, False, True])
+    padded = Source(drawn.source.key, drawn.source.value, kept[None])
+    found = answer(variant, drawn.query, padded).output[:, :, kept]
+    alone = Source(drawn.source.key[:, :, kept], drawn.source.value[:, :, kept])
+    wanted = answer(variant, drawn.query[:, :, kept], alone).output
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+
+
 def test_in_half_precision_the_tape_stays_in_float32():
     slot = variants.build("lstmn", dim=8, heads=2, regime="causal").bfloat16()
     x = torch.randn(1, 5, 8, dtype=torch.bfloat16)

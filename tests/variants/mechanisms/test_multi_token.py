@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 import variants
+from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig, Refused
+from bench.conformance.question import cut
 
 
 @pytest.mark.parametrize("padded", [True, False])
@@ -17,8 +21,10 @@ def test_it_starts_as_multi_head_attention(beneath, answer, draw):
         answer(beneath(name, regime="causal", seed=None), drawn.query, drawn.source)
         for name in ("multi_token", "scaled_dot")
     )
-    torch.testing.assert_close(found.output, wanted.output, rtol=0, atol=1e-12)
-    torch.testing.assert_close(found.weights, wanted.weights, rtol=0, atol=1e-12)
+    for one, other in ((found.output, wanted.output), (found.weights, wanted.weights)):
+        # queries that are padding have no energies
+        mine, plain = (x.transpose(1, 2)[drawn.source.mask] for x in (one, other))
+        torch.testing.assert_close(mine, plain, rtol=0, atol=1e-12)
 
 
 def only(variant, back, tap):
@@ -41,6 +47,22 @@ def test_a_kernel_of_the_query_before_asks_what_that_query_asked(beneath, answer
             found[0, :, t, : t + 1], torch.softmax(before, -1), rtol=0, atol=1e-12
         )
     assert found[0, :, 0, 0].tolist() == [1, 1]
+
+
+def test_a_kernel_of_the_query_before_asks_nothing_where_that_query_is_padding(
+    beneath, answer, draw
+):
+    drawn = draw(1, 2, 6, 6, lengths=())
+    variant = only(beneath("multi_token[queries=2,keys=3]", regime="causal"), 1, 1)
+    mask = torch.tensor([[True, True, True, True, False, True]])
+    state = variant.start(None, QueryShape(1, 2, 5, torch.float64, drawn.query.device))
+    for some in (slice(0, 4), slice(4, 5), slice(5, 6)):  # what is carried is padding, too
+        new = cut(drawn.source, keys=some)
+        new = replace(new, mask=mask[:, some])
+        found = variant.attend(drawn.query[:, :, some], None, state, new=new)
+        state = found.state
+    wanted = (mask.double() / mask.sum()).expand(2, 6)
+    torch.testing.assert_close(found.weights[0, :, 0], wanted, rtol=0, atol=1e-12)
 
 
 def test_a_kernel_of_the_key_before_moves_energies_on_by_one_key(beneath, answer, draw):

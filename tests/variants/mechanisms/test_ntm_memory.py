@@ -118,13 +118,13 @@ def test_every_split_of_the_sequence_gives_the_same_output_and_state(beneath, an
         torch.testing.assert_close(state.carried[name], leaf, rtol=0, atol=1e-12)
 
 
-def test_padding_changes_neither_the_memory_nor_the_writing_head(beneath, answer, draw):
+def test_padding_changes_neither_the_memory_nor_a_head(beneath, answer, draw):
     made = beneath("ntm_memory[slots=5]", regime="causal")
     drawn = draw(1, 2, 8, 8, lengths=[5])
     padded = answer(made, drawn.query, drawn.source).state.carried
     query, source = drawn.query[:, :, :5], drawn.row(0)[1]
     alone = answer(made, query, source).state.carried
-    for name in ("memory", "writes"):
+    for name in ("memory", "reads", "writes"):
         torch.testing.assert_close(padded[name], alone[name], rtol=0, atol=1e-12)
 
 

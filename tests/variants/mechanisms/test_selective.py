@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -47,6 +49,16 @@ def test_energies_below_zero_lower_nothing(beneath, answer):
     found = weights_of(beneath, answer, [0, 0, 0], [0, 0, 0], [0, -5, 0])
     plain = torch.softmax(torch.tensor([0.0, -5, 0], dtype=torch.float64), 0)
     torch.testing.assert_close(found[2], plain, rtol=0, atol=1e-12)
+
+
+def test_what_padding_says_lowers_nothing(beneath, answer):
+    rows = ([0] * 4, [0] * 4, [0, 9, 0, 0], [0, 1, 0, 0])
+    query, source = told(*rows)
+    mask = torch.tensor([[True, True, False, True]])
+    variant = beneath("selective", heads=1, widths=(4, 4, 4), regime="causal")
+    found = answer(variant, query, replace(source, mask=mask)).weights[0, 0, 3]
+    wanted = torch.softmax(torch.tensor([0.0, 1, -torch.inf, 0], dtype=torch.float64), 0)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
 
 
 def test_only_the_first_head_speaks_and_it_speaks_for_all(beneath, answer, draw):
