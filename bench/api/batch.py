@@ -123,7 +123,11 @@ class Batch:
         return places * self.stride < tokens
 
     def joined(self) -> "Batch":
-        """The same batch for sources that are read as one, the others behind the first."""
+        """The same batch for sources that are read as one, the others behind the first.
+
+        Gold of the first source stays in its columns; the other columns are aligned with nothing,
+        whatever stands there.
+        """
         gold = self.gold
         if gold is not None:
             beside = sum(text.tokens.shape[1] for text in self.sources[1:])

@@ -35,7 +35,10 @@ from bench.api.source import Memory
 class FlatCombiner(Combiner):
     """One slot over [U1 h1; U2 h2; ...]; its weights over all sources together sum to one.
 
-    In a residual block every U is the identity.
+    In a residual block every U is the identity. The states of a source follow the last real one of
+    the source before it, and the padding of all sources is behind them, so that a place does not
+    depend on how long the other examples of a batch are. Weights are in the order of these places:
+    those of the first source are where its states are, those of the others follow row by row.
     """
 
     # a position of another source has no word of the first one
@@ -55,9 +58,14 @@ class FlatCombiner(Combiner):
     def prepare(
         self, sources: tuple[States, ...], tokens: Int[Tensor, "B S"] | None
     ) -> tuple[Memory, ...]:
-        """Put the projected sources one behind the other."""
+        """Put the projected sources one behind the other, each behind the last real state."""
         found = [p(states) for p, (states, _) in zip(self.project, sources, strict=True)]
-        return (self.slots[0].prepare(torch.cat(found, 1), _joint_mask(sources)),)
+        joined, mask = torch.cat(found, 1), _joint_mask(sources)
+        if mask is not None and len(sources) > 1:
+            order = _padding_last(sources)
+            joined = joined.take_along_dim(order.unsqueeze(-1), 1)
+            mask = mask.take_along_dim(order, 1)
+        return (self.slots[0].prepare(joined, mask),)
 
     def arrange(self, batch: Batch) -> Batch:
         """Positions of the other sources are aligned with nothing."""
@@ -67,8 +75,24 @@ class FlatCombiner(Combiner):
 def _joint_mask(sources: tuple[States, ...]) -> Bool[Tensor, "B S"] | None:
     if all(mask is None for _, mask in sources):
         return None
-    masks = [
-        torch.ones_like(states[..., 0], dtype=torch.bool) if mask is None else mask
-        for states, mask in sources
-    ]
-    return torch.cat(masks, 1)
+    return torch.cat([_written(one) for one in sources], 1)
+
+
+def _written(source: States) -> Bool[Tensor, "B S"]:
+    """Which states of one source are real."""
+    if source.mask is not None:
+        return source.mask
+    return torch.ones_like(source.found[..., 0], dtype=torch.bool)
+
+
+def _padding_last(sources: tuple[States, ...]) -> Int[Tensor, "B S"]:
+    """Which of the states one behind the other comes to each place.
+
+    What is hidden in front of a real state of its own source, as by a rationale, stays there.
+    """
+    # true up to the last real state of each source
+    kept = [_written(one).flip(1).cumsum(1).flip(1) > 0 for one in sources]
+    padded = ~torch.cat(kept, 1)
+    # every place of padding is sorted behind all others, and no two are equal
+    place = torch.arange(padded.shape[1], device=padded.device)
+    return (place + padded.shape[1] * padded).argsort(1)

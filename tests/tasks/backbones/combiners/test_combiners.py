@@ -13,6 +13,7 @@ from bench.api import registry
 from bench.api.backbone import BackboneParts
 from bench.api.batch import Batch, Sizes, Text
 from bench.api.build import build_slot
+from bench.api.combiner import States
 from bench.api.decoder import Decoder
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.resolve import canonical_backbone, resolve
@@ -94,23 +95,18 @@ def test_flat_weights_equal_one_softmax_over_all_projected_states(vocabs, networ
     backbone = network("flat", vocabs)
     batch = examples(((5, 2, 3), (2, 4, 1), (3, 3, 2))[: len(vocabs)])
     trace, (slot,) = backbone(batch, Mode()), backbone.variant_slots()
-    widths = [text.tokens.shape[1] for text in batch.sources]
     for row in range(3):
         sources = states_of(backbone, batch, row)
         keys = [
-            (index, place, project.weight @ state)
-            for index, project in enumerate(backbone.decoder.combiner.project)
-            for place, state in enumerate(sources[index])
+            project.weight @ state
+            for project, states in zip(backbone.decoder.combiner.project, sources, strict=True)
+            for state in states
         ]
         for t in range(4):
-            weights = shares([score(slot, trace.states[row, t], key) for _, _, key in keys])
-            near(trace.context[row, t], sum(w * k[2] for w, k in zip(weights, keys, strict=True)))
-            seen = trace.weights[row, t].clone()
-            for weight, (index, place, _) in zip(weights, keys, strict=True):
-                at = sum(widths[:index]) + place
-                near(seen[at], weight)
-                seen[at] = 0
-            assert not seen.any(), "padding between the sources has weight"
+            weights = shares([score(slot, trace.states[row, t], key) for key in keys])
+            near(trace.context[row, t], sum(w * k for w, k in zip(weights, keys, strict=True)))
+            near(trace.weights[row, t, : len(keys)], torch.stack(weights))
+            assert not trace.weights[row, t, len(keys) :].any(), "padding has weight"
     near(trace.weights.sum(-1), torch.ones(3, 4, dtype=torch.float64))
 
 
@@ -131,8 +127,9 @@ def test_flat_with_a_source_twice_halves_every_weight_and_keeps_the_context(netw
     one, two = once(batch, Mode()), twice(double, Mode())
     near(two.states, one.states)
     near(two.context, one.context)
-    half = one.weights / 2
-    near(two.weights, torch.cat((half, half), -1))
+    for row, length in enumerate((5, 2, 3)):  # padding of both is behind the second
+        half = one.weights[row, :, :length] / 2
+        near(two.weights[row, :, : 2 * length], torch.cat((half, half), -1))
 
 
 def test_gold_of_the_first_source_is_aligned_with_nothing_in_the_others(network):
@@ -214,21 +211,49 @@ def test_steps_equal_all_at_once_and_gradients_reach_every_source(combiner, deco
         assert parameter.grad is not None
 
 
-@pytest.mark.parametrize("combiner", COMBINERS)
-def test_no_example_sees_the_padding_of_another(combiner, network, near):
-    backbone, batch = network(combiner), examples()
-    trace = backbone(batch, Mode())
+@pytest.mark.parametrize(
+    "variant", ["additive[width=5]", "location", "luong_local_p", "location_aware"]
+)
+@pytest.mark.parametrize(
+    "backbone",
+    [
+        *(f"rnn_seq2seq[hidden={HIDDEN},embedding={EMBEDDING},combiner={c}]" for c in COMBINERS),
+        "transformer_seq2seq[width=6,heads=2,layers=2,combiner=flat]",
+        "transformer_seq2seq[width=6,heads=2,layers=2,combiner=serial]",
+    ],
+)
+def test_no_example_sees_the_padding_of_another(backbone, variant, placed, near, alone):
+    given = CAPABILITIES if backbone.startswith("rnn") else frozenset({"padding", "stepwise"})
+    made, batch = placed(backbone, variant, (9, 7), VOCAB, capabilities=given), examples()
+    trace = made(batch, Mode())
     for row in range(3):
-        texts = tuple(Text(t.tokens[row : row + 1, t.mask[row]], None) for t in batch.sources)
-        alone = replace(
-            batch,
-            sources=texts,
-            inputs=batch.inputs[row : row + 1],
-            targets=batch.targets[row : row + 1],
-            mask=batch.mask[row : row + 1],
-            gold=None,
-        )
-        near(backbone(alone, Mode()).context[0], trace.context[row])
+        near(made(alone(batch, row), Mode()).context[0], trace.context[row, batch.mask[row]])
+
+
+def test_flat_leaves_a_row_without_padding_as_it_was_to_the_bit(network):
+    backbone, batch = network("flat"), examples(((5, 2, 3), (4, 1, 2)))
+    combiner = backbone.decoder.combiner
+    states = [States(source.states, source.mask) for source in backbone.encode(batch, Mode())]
+    (memory,) = combiner.prepare(tuple(states), None)
+    joined = [p(one.found) for p, one in zip(combiner.project, states, strict=True)]
+    plain = combiner.slots[0].prepare(torch.cat(joined, 1)).source
+    assert torch.equal(memory.source.key[0], plain.key[0])
+    assert torch.equal(memory.source.value[0], plain.value[0])
+    assert memory.source.mask.tolist()[1] == [True] * 3 + [False] * 6
+
+
+def test_flat_keeps_what_is_hidden_within_a_source_in_its_place(network):
+    combiner = network("flat").decoder.combiner
+    rng = torch.Generator().manual_seed(0)
+    one, two = (torch.randn(1, n, HIDDEN, generator=rng, dtype=torch.float64) for n in (4, 2))
+    mask = torch.tensor([[False, True, False, False]])
+    (memory,) = combiner.prepare((States(one, mask), States(two, None)), None)
+    assert memory.source.mask.tolist() == [[False, True, True, True, False, False]]
+    first, second = (p(x) for p, x in zip(combiner.project, (one, two), strict=True))
+    wanted = torch.cat((first[:, :2], second, first[:, 2:]), 1)
+    assert torch.equal(
+        memory.source.value[:, 0], combiner.slots[0].prepare(wanted).source.value[:, 0]
+    )
 
 
 def test_child_sum_is_the_node_of_a_tree_written_out(network, near):
