@@ -48,6 +48,18 @@ class StudyResult:
     """Canonical selectors of the trials with a value."""
 
 
+def refuse_impossible(asked: StudyRequest) -> None:
+    """Refuse what no trial could be made of, before anything is written.
+
+    Raises:
+        InvalidConfig: The storage cannot be opened, or options do not go together.
+    """
+    if asked.storage:
+        opened_storage(asked.storage)
+    for _, spec in asked.request.specs:
+        trial_cell(spec, asked, (), {})
+
+
 def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
     """Tune every variant with the same number of trials, then rerun each winner on fresh seeds.
 
@@ -103,15 +115,17 @@ def _tune(
     _alone(study, session)
     folder = str(session.store.folder.resolve())
     _recover(study, folder)
-    while (left := asked.trials - _counted(study)) > 0:
+    while (left := asked.trials - len(_spent(study))) > 0:
         trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
         session.train(cells, [_number(trial) for trial in trials])
         _tell(study, trials, cells, task.ranking_metric().name, session)
-    complete = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
+    # a study that goes on from more trials than were asked now chooses among as many as others
+    spent = _spent(study)[: asked.trials]
+    complete = [trial for trial in spent if trial.state == TrialState.COMPLETE]
     if not complete:
         return StudyResult(name, None)
-    best = study.best_trial
+    best = (min if lower else max)(complete, key=_value)
     finals = tuple(
         final_cell(trial_cell(spec, asked, knobs, best.params), seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
@@ -223,11 +237,17 @@ def _number(trial: optuna.Trial | optuna.trial.FrozenTrial) -> int:
     return int(trial.user_attrs.get("number", trial.number))
 
 
-def _counted(study: optuna.Study) -> int:
-    """Trials that count as spent: every one that ended, unless a kill ended it."""
+def _value(trial: optuna.trial.FrozenTrial) -> float:
+    assert trial.value is not None, "a complete trial has a value"
+    return trial.value
+
+
+def _spent(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """Trials that count as spent: every one that ended, unless a kill ended it; oldest first."""
     trials = study.get_trials(deepcopy=False)
     retried = {trial.user_attrs.get("retry_of") for trial in trials}
-    return sum(t.state.is_finished() and t.number not in retried for t in trials)
+    spent = [one for one in trials if one.state.is_finished() and one.number not in retried]
+    return sorted(spent, key=_number)
 
 
 def _tell(

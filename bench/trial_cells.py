@@ -56,7 +56,8 @@ def trial_cell(
     if asked.request.protocol_selector is not None:
         protocol.update(asked.request.protocol_selector.options)
     if asked.trial_seconds > 0:
-        protocol["cpu_seconds"] = asked.trial_seconds
+        # the end of a trial is not known in steps, so a rate cannot fall towards it
+        protocol = {"cooldown": 0.0, **protocol, "cpu_seconds": asked.trial_seconds}
     variant = spec.complete
     for knob in knobs:
         value = parameters[knob.name]

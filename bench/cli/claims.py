@@ -82,12 +82,16 @@ def report_claims(
     Its files are claims.html, claims.md and their figures.
     """
     from bench.api.errors import InvalidConfig
+    from bench.cli.overwriting import refuse_occupied, refuse_other_pack
     from results.pack import open_run, write_pack
     from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
     refuse_what_is_no_run(folder)
     if pack is not None:
         refuse_no_name_of_a_pack(pack)
+        refuse_other_pack(pack, folder, "claims")
+    if out is not None:
+        refuse_occupied(folder, out, "claims")
     if folder.is_file() and out is None:
         raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
     found = outcomes(open_run(folder), plugin)

@@ -74,6 +74,7 @@ def report(
         NotARunFolder: A path is no run, or the pack has no name of one.
     """
     from bench.api.selector import parse_list
+    from bench.cli.overwriting import refuse_other_pack
     from reports.export import export_tables
     from reports.folder import read_folder
     from reports.pictures import write_figures
@@ -89,6 +90,8 @@ def report(
     if pack is not None:
         refuse_no_name_of_a_pack(pack)
     folder, merged = _merged(folder, out, merge) if merge else (folder, [])
+    if pack is not None and not alone:
+        refuse_other_pack(pack, folder)
     shown = read_folder(folder, alone)
     for warning in filter(None, (shown.torn, shown.damage)):
         click.echo(warning, err=True)
@@ -105,23 +108,6 @@ def report(
     return "\n".join(lines)
 
 
-def _refuse_occupied(folder: Path, out: Path) -> None:
-    """Refuse a folder that holds something else than an earlier report."""
-    from bench.api.errors import InvalidConfig
-    from reports.written_files import holds_a_report
-
-    if not out.is_dir() or out.resolve() == folder.resolve():
-        return
-    if (out / "ledger").is_dir():
-        raise InvalidConfig(
-            f"report: {out} is another run, with a report of its own; give --out a new folder."
-        )
-    if any(out.iterdir()) and not holds_a_report(out):
-        raise InvalidConfig(
-            f"report: {out} holds something else than a report; give --out a new or empty folder."
-        )
-
-
 def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[Path, list[str]]:
     """Merge runs into a folder of its own: that folder, and a line of each cell that differs.
 
@@ -129,12 +115,14 @@ def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[P
         InvalidConfig: The folder is not given, or is one of those that are merged.
     """
     from bench.api.errors import InvalidConfig
+    from bench.cli.overwriting import refuse_other_merge
     from results.merge import merge
 
     if out is None or out.resolve() in [one.resolve() for one in (folder, *others)]:
         raise InvalidConfig(
             "report: --merge writes a run folder of its own; give --out a new or empty folder."
         )
+    refuse_other_merge([folder, *others], out)
     done = merge(out, [folder, *others])
     return out, [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
 
@@ -149,6 +137,7 @@ def _refuse(folder: Path, out: Path | None, *, whole: bool, merged: bool) -> Non
         merged: Whether several runs become one, in a run folder of its own.
     """
     from bench.api.errors import InvalidConfig
+    from bench.cli.overwriting import refuse_occupied
     from results.run_path import refuse_what_is_no_run
 
     refuse_what_is_no_run(folder)
@@ -157,6 +146,6 @@ def _refuse(folder: Path, out: Path | None, *, whole: bool, merged: bool) -> Non
             "report: --tasks would overwrite the report of the whole run; give --out."
         )
     if out is not None and not merged:
-        _refuse_occupied(folder, out)
+        refuse_occupied(folder, out)
     if folder.is_file() and out is None:
         raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")

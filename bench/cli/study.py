@@ -59,16 +59,18 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     variants = [*asked.request.specs, asked.request.asked_baseline]
     task, _, shown = sized_task(asked.task, options.preset)
     need_real_packages()
-    from bench.cli.execution import guarded, make_session, open_store
+    from bench.cli.execution import guarded, make_session, open_store, refuse_other_preset
     from bench.cli.spec_file import spec_of, write_spec
     from bench.cli.written_catalog import write_catalog
     from bench.running.devices import refuse_missing_device
-    from bench.study import run_studies, study_facts
+    from bench.study import refuse_impossible, run_studies, study_facts
     from bench.study_request import Tuning
 
     refuse_missing_device(options.device)
     tasks = [AskedTask(shown, task)]
+    refuse_impossible(asked)
     store = open_store(options)
+    refuse_other_preset(options, store)
     session = make_session(options, store)
     write_catalog(options, store, variants, tasks)
     spent = {one.name: getattr(asked, one.name) for one in fields(Tuning)}

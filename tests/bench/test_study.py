@@ -26,9 +26,10 @@ from bench.running.job import JobResult, Outcome
 from bench.running.request import Request
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
-from bench.study import distribution, opened_storage, run_studies, study_name
+from bench.study import distribution, opened_storage, refuse_impossible, run_studies, study_name
 from bench.study_request import FRESH_SEED, SAMPLERS, StudyRequest
 from bench.training.protocol import read_protocol
+from bench.trial_cells import trial_cell
 from results.ledger import LedgerReader
 from results.row import Row
 from results.store import Store
@@ -231,6 +232,26 @@ def test_more_trials_can_be_added_to_a_study(tune):
     tune()
     _, executor = tune(replace(ASKED, trials=6))
     assert len(rates(executor, "dot")) == 2
+
+
+def test_a_study_that_goes_on_with_fewer_trials_chooses_among_as_many(tune):
+    """Else a variant that was tuned before would have had more trials than a new one."""
+    _, executor = tune()
+    (again, *_), more = tune(replace(ASKED, trials=2))
+    assert not [job for job in more.done if job.cells[0].kind == "trial"]
+    first = rates(executor, again.variant)[:2]
+    assert again.parameters["lr"] == min(first, key=lambda rate: abs(rate - 0.003))
+    assert len(again.tried) == 2
+
+
+def test_a_limit_of_seconds_takes_the_place_of_a_cooldown():
+    """Where the task has one, as calibrated tasks have."""
+    request = Request(variants="additive", tasks="recall", preset="quick")
+    asked = StudyRequest(request=request, trial_seconds=1.0)
+    ((_, spec),) = request.specs
+    protocol = read_protocol(trial_cell(spec, asked, (), {}).cell.protocol)
+    assert (protocol.cpu_seconds, protocol.cooldown) == (1.0, 0.0)
+    refuse_impossible(asked)
 
 
 HOLDER = """

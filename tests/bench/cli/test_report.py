@@ -133,3 +133,68 @@ def test_an_earlier_report_is_replaced(call, finished, tmp_path):
     for _ in range(2):
         code, said, _ = call("report", finished, "--out", tmp_path / "again")
         assert code == 0, said
+
+
+def test_a_pack_of_another_run_is_not_overwritten(call, finished, tmp_path):
+    other, pack = tmp_path / "run", tmp_path / "run.parquet"
+    assert call("run", "--variants", "general", *SMOKE, "--out", other)[0] == 0
+    assert call("report", other, "--out", tmp_path / "page", "--pack", pack)[0] == 0
+    before = pack.read_bytes()
+    code, _, err = call("report", finished, "--out", tmp_path / "page2", "--pack", pack)
+    assert code == 2
+    assert "they would be lost; give --pack another name" in err
+    assert pack.read_bytes() == before
+    assert call("report", other, "--out", tmp_path / "page", "--pack", pack)[0] == 0
+
+
+def test_runs_are_not_merged_into_another_run(call, finished, tmp_path):
+    other = tmp_path / "run"
+    assert call("run", "--variants", "general", *SMOKE, "--out", other)[0] == 0
+    third = tmp_path / "third"
+    shutil.copytree(finished, third)
+    before = sorted(record.id for record in Store(other).records())
+    code, _, err = call("report", finished, "--merge", third, "--out", other)
+    assert code == 2
+    assert f"{other} is another run, and cells of others would join it" in err
+    assert sorted(record.id for record in Store(other).records()) == before
+    both = tmp_path / "both"
+    for _ in range(2):  # the same merge may be done again
+        assert call("report", finished, "--merge", other, "--out", both)[0] == 0
+
+
+def test_runs_of_which_one_is_not_ranked_are_not_merged(call, finished, tmp_path):
+    ranked = tmp_path / "ranked"
+    shutil.copytree(finished, ranked)
+    catalog = json.loads((ranked / "catalog.json").read_text())
+    (ranked / "catalog.json").write_text(json.dumps({**catalog, "preset": "quick", "ranks": True}))
+    for first, second in ((finished, ranked), (ranked, finished)):
+        asked = ("report", first, "--merge", second, "--out", tmp_path / "both")
+        code, _, err = call(*asked)
+        assert code == 2
+        assert "cells of the preset smoke are too small to be ranked beside those of quick" in err
+        assert not (tmp_path / "both").exists()
+
+
+def test_a_page_of_claims_takes_no_other_folder(call, finished, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(finished, other)
+    code, _, err = call("claims", "report", finished, "--out", other)
+    assert code == 2
+    assert f"claims: {other} is another run" in err
+
+
+def test_a_study_that_is_refused_leaves_a_run_as_it_is(call, finished, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(finished, folder)
+    kept = {name: (folder / name).read_bytes() for name in ("catalog.json", "spec.json")}
+    asked = ("study", "--variants", "dot", "--tasks", "recall", "--trials", "1")
+    code, _, err = call(*asked, "--preset", "quick", "--out", folder)
+    assert code == 2
+    assert "too small to be ranked beside others" in err
+    code, _, err = call(*asked, "--preset", "smoke", "--storage", "mysql://a/b", "--out", folder)
+    assert code == 2
+    assert "cannot open the storage" in err
+    assert {name: (folder / name).read_bytes() for name in kept} == kept
+    new = tmp_path / "new"
+    assert call(*asked, "--preset", "smoke", "--storage", "nonsense", "--out", new)[0] == 2
+    assert not new.exists()

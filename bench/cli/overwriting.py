@@ -1,0 +1,75 @@
+"""What a command must not write over: the report, the pack or the cells of another run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.api.errors import InvalidConfig
+from reports.written_files import holds_a_report
+from results.catalog import CATALOG, RunCatalog
+from results.json_values import as_object
+from results.pack import open_run
+
+
+def refuse_occupied(folder: Path, out: Path, command: str = "report") -> None:
+    """Refuse a folder that holds something else than an earlier report.
+
+    Raises:
+        InvalidConfig: It is another run, or holds other files.
+    """
+    if not out.is_dir() or out.resolve() == folder.resolve():
+        return
+    if (out / "ledger").is_dir():
+        raise InvalidConfig(
+            f"{command}: {out} is another run, with a report of its own; give --out a new folder."
+        )
+    if any(out.iterdir()) and not holds_a_report(out):
+        raise InvalidConfig(
+            f"{command}: {out} holds something else than a report; give --out a new or empty "
+            "folder."
+        )
+
+
+def refuse_other_pack(pack: Path, folder: Path, command: str = "report") -> None:
+    """Refuse a pack of that name which holds what the run does not have.
+
+    An earlier pack of the same run may be replaced.
+
+    Raises:
+        InvalidConfig: It holds cells of another run.
+    """
+    if not pack.is_file() or pack.resolve() == folder.resolve():
+        return
+    lost = _cells([pack]) - _cells([folder])
+    if lost:
+        raise InvalidConfig(
+            f"{command}: {pack} holds {len(lost)} cells that {folder} does not have, and they "
+            "would be lost; give --pack another name."
+        )
+
+
+def refuse_other_merge(sources: Sequence[Path], out: Path) -> None:
+    """Refuse to merge runs into another one, or runs that are not ranked alike.
+
+    Raises:
+        InvalidConfig: The folder holds cells of none of them, or one of two presets ranks alone.
+    """
+    if (out / "ledger").is_dir() and _cells([out]) - _cells(sources):
+        raise InvalidConfig(
+            f"report: {out} is another run, and cells of others would join it; --merge needs a "
+            "new or empty folder: give another --out."
+        )
+    presets: dict[bool, str] = {}
+    for source in sources:
+        held = RunCatalog.from_json(as_object(open_run(source).read_json(CATALOG)))
+        if held.preset:
+            presets.setdefault(held.ranks, held.preset)
+    if len(presets) == 2:
+        raise InvalidConfig(
+            f"report: cells of the preset {presets[False]} are too small to be ranked beside those "
+            f"of {presets[True]}; report the runs apart."
+        )
+
+
+def _cells(runs: Sequence[Path]) -> set[str]:
+    """Ids of all cells of some runs."""
+    return {id_ for run in runs for id_ in open_run(run).ledger().newest()}
