@@ -3,13 +3,13 @@
 import signal
 import sys
 
-from bench.cli.hidden_packages import refuse_hidden_packages
-from bench.cli.light_start import allow_light_start
-
 
 def program() -> None:
     """Run the command line as a process of its own."""
-    try:
+    try:  # an interrupt of an import ends as one of the command does
+        from bench.cli.hidden_packages import refuse_hidden_packages  # noqa: PLC0415
+        from bench.cli.light_start import allow_light_start  # noqa: PLC0415
+
         refuse_hidden_packages()
         allow_light_start()
         from bench.cli.main import main  # noqa: PLC0415  after what it must not import too early

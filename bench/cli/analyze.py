@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @options.jobs
 @options.data_directory
 @options.plugins
+@options.retry
 @options.inline
 @light_start
 @options.run_options

@@ -56,7 +56,7 @@ def list_claims(folder: Path | None, plugin: tuple[str, ...], as_json: bool) -> 
 @options.jobs
 @options.plugins
 @options.data_directory
-@click.option("--retry", multiple=True, metavar="STATUS", help="Run cells of this status again.")
+@options.retry
 @options.inline
 @options.run_options
 def run_claims(asked: "RunOptions", keys: tuple[str, ...]) -> None:

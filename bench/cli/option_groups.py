@@ -88,6 +88,12 @@ jobs = click.option(
     callback=_at_once,
     help="Worker processes at a time. 0: one per core; with --device cuda one.",
 )
+retry = click.option(
+    "--retry",
+    multiple=True,
+    metavar="STATUS",
+    help="Run cells of this status again, for example failed.",
+)
 inline = click.option("--inline", is_flag=True, help="Run in this process, for debuggers.")
 out = click.option(
     "--out", default="", metavar="DIR", help="Run folder. Default: a folder below runs/."
@@ -253,12 +259,7 @@ running = _together(
     ),
     out,
     data_directory,
-    click.option(
-        "--retry",
-        multiple=True,
-        metavar="STATUS",
-        help="Run cells of this status again, for example failed.",
-    ),
+    retry,
     click.option(
         "--keep-old",
         is_flag=True,

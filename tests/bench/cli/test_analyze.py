@@ -32,6 +32,12 @@ def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(c
     assert code == 2
     assert "did you mean 'blur'" in err
     call("analyze", f"{folder}2", "--inline", "--probes", "blur")
+    code, _, err = call(
+        "analyze", f"{folder}2", "--inline", "--probes", "blur", "--retry", "refused"
+    )
+    assert code == 0, err
+    newest = Store(tmp_path / "run2").ledger().newest()[refused.id]
+    assert newest.finished > refused.finished, "what was refused ran again"
     code, out, err = call("analyze", f"{folder}2", "--inline", "--probes", "erasure")
     assert code == 0, err
     assert "erasure on transduction @ additive seed 0" in err

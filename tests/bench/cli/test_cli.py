@@ -34,7 +34,7 @@ OPTIONS = {
         f"--variants {TUNED} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
     "calibrate": "task --minutes --preset --keep --jobs --out --data-dir --plugin --inline",
-    "analyze": "folder --probes --examples --jobs --data-dir --plugin --inline",
+    "analyze": "folder --probes --examples --jobs --data-dir --plugin --retry --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
     "verify": "names --impl --device --dtype --shape --plugin --jobs --json --check",
