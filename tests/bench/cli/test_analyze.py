@@ -42,10 +42,11 @@ def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(c
     assert code == 0, err
     assert "erasure on transduction @ additive seed 0" in err
     lines = [line.split() for line in out.splitlines()]
-    assert any(line[:3] == ["transduction", "erasure", "additive"] for line in lines)
+    task = "transduction[rule=reverse]"
+    assert any(line[:3] == [task, "erasure", "additive"] for line in lines)
     assert "to baseline" not in out
     head = (tmp_path / "run2" / "report.md").read_text(encoding="utf-8").partition("\n## ")[0]
-    assert head.count("python -m bench analyze") == 2
+    assert head.count("python -m bench analyze") == 3
     assert head.index("python -m bench run") < head.index("python -m bench analyze")
     label = cell_from_dict(dict(refused.cell)).label
     code, out, err = call("run", "--cell", label, *place.split()[:2], "--out", tmp_path / "run3")
