@@ -214,9 +214,9 @@ class ClaimOutcome:
         if self.claim.missing:
             return self.claim.missing
         if not self.ran:
-            return "It was not run; the command runs it."
+            return f"It was not run; `{self.command}` runs it."
         if self._in_part:
-            return "Some of its cells were not run or have no value; the command runs them."
+            return f"Some of its cells were not run or have no value; `{self.command}` runs them."
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
         still = [one.contrast.title for one in open_ if one.finding.still]
         if still:

@@ -235,10 +235,15 @@ def factor(ratio: float) -> str:
     return f"{ratio:.{digits}f}×"
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str, several: str = "") -> str:
     """A number of things.
 
-    >>> counted(1, "task"), counted(2, "task"), counted(0, "speed cell")
-    ('1 task', '2 tasks', '0 speed cells')
+    >>> counted(1, "task"), counted(2, "task"), counted(0, "process", "processes")
+    ('1 task', '2 tasks', '0 processes')
+
+    Args:
+        count: How many.
+        noun: What one is called.
+        several: What several are called, where that is not the noun with an s.
     """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"

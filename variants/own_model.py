@@ -45,7 +45,8 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
 
     Args:
         selector: A variant as on the command line, `shaw_rpr[clip=8]`.
-        dim: Width of the queries (and of the output).
+        dim: Width of the queries. The output has it, too, but without heads: then it has the width
+            of the source, which is read as it is.
         heads: Number of heads; None for raw states without projections, as in classic decoders, or
             for the number that a variant with heads of its own has.
         source_dim: Width of what is attended to; `dim` if not given.

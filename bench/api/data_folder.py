@@ -21,7 +21,8 @@ def data_folder(explicit: Path | None = None) -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
+        without = "unset it" if explicit is None else "leave it out"
         raise DataUnavailable(
-            f"{source} names {folder}, which is not a folder; correct the path or leave it out."
+            f"{source} names {folder}, which is not a folder; correct the path or {without}."
         )
     return folder

@@ -33,6 +33,7 @@ from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.analysis import analysis_cells, asked_probes
+from reports.numbers import counted
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.json_values import as_object
 from results.merge import merge
@@ -103,7 +104,7 @@ def _open_with_reused(options: RunOptions) -> Store:
     refuse_other_preset(options, store)
     if reused is not None:
         taken = merge(options.folder, [options.reuse])
-        click.echo(f"{taken.added} finished cells from {options.reuse}.", err=True)
+        click.echo(f"{counted(taken.added, 'finished cell')} from {options.reuse}.", err=True)
     return store
 
 
@@ -218,7 +219,9 @@ def guarded(
 
 def _tell_of_stop(options: RunOptions, session: Session, why: str) -> None:
     try:
-        saved = f"{len(session.store.finished())} finished cells are saved in {options.folder}"
+        finished = len(session.store.finished())
+        are = "is" if finished == 1 else "are"
+        saved = f"{counted(finished, 'finished cell')} {are} saved in {options.folder}"
     except (BenchError, OSError):
         saved = f"what is saved in {options.folder} cannot be read"
     click.echo(f"\n{why} {saved}; go on with: {command_line()}", err=True)
@@ -249,8 +252,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:
     checks = "certificates and " if options.verify else ""
     click.echo(
-        f"{len(made.quality)} training cells and {len(made.speed)} speed cells into "
-        f"{options.folder}, about {spoken(made.seconds)} on {session.jobs} processes, not "
+        f"{counted(len(made.quality), 'training cell')} and "
+        f"{counted(len(made.speed), 'speed cell')} into {options.folder}, about "
+        f"{spoken(made.seconds)} on {counted(session.jobs, 'process', 'processes')}, not "
         f"counting {checks}the report; {len(made.left_out)} left out.",
         err=True,
     )

@@ -104,7 +104,7 @@ class RunOptions(Request):
         if not first <= self.most_seeds <= MOST_SEEDS:
             raise InvalidConfig(
                 f"--most-seeds must be from {first}, the seeds of the first look, to {MOST_SEEDS}; "
-                f"got {self.most_seeds}."
+                f"it is {self.most_seeds}. Give --most-seeds, or fewer --seeds."
             )
         if self.first_seed + self.most_seeds - 1 > LARGEST_SEED:
             raise InvalidConfig(

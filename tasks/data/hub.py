@@ -57,8 +57,8 @@ def fetch(
         shutil.rmtree(folder)
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "TRUE", "YES", "ON"}:
         raise DataUnavailable(
-            f"{name} is not at {folder} and offline mode is on; leave out --offline, unset "
-            f"HF_HUB_OFFLINE and run `{fetch_command(name)}`."
+            f"{name} is not at {folder} and offline mode is on; unset HF_HUB_OFFLINE and run "
+            f"`{fetch_command(name)}`."
         )
     commit = (resolve or _ask_hub)(entry.dataset, entry.revision)
     rows = (load or _load_from_hub)(entry, commit)
@@ -105,6 +105,6 @@ def _load_from_hub(entry: HubDataset, commit: str) -> Mapping[str, Iterable[Row]
 def _unreachable(dataset: str, error: Exception) -> DataUnavailable:
     reason = " ".join(str(error).split()) or type(error).__name__
     return DataUnavailable(
-        f"{dataset} could not be fetched from the Hugging Face hub ({reason}); check the network "
-        f"or name a data directory with --data-dir."
+        f"{dataset} could not be fetched from the Hugging Face hub ({reason}); check the network, "
+        "or set BENCH_DATA_DIR to a folder that holds the data."
     )

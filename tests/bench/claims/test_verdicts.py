@@ -129,7 +129,8 @@ def test_half_of_a_second_sample_decides_nothing(store):
     found = outcome(store, claim(CONTRAST, again=12))
     assert (found.verdict, found.standing) == ("undecided", "in part run")
     assert (
-        found.reason() == "Some of its cells were not run or have no value; the command runs them."
+        found.reason() == f"Some of its cells were not run or have no value; `{found.command}` "
+        "runs them."
     )
 
 

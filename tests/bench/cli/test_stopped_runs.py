@@ -47,7 +47,7 @@ def test_a_disk_that_takes_no_more_is_a_sentence_and_keeps_what_is_there(
     assert "go on with: python -m bench" in err
     if stop == "full disk":
         assert "No space left on device" in err
-        assert "1 finished cells are saved in" in err
+        assert "1 finished cell is saved in" in err
         monkeypatch.setattr(LedgerWriter, "append", append)
         assert run("--out", folder) == 0
         assert {record.attempt for record in Store(folder).records()} == {1}
