@@ -161,7 +161,7 @@ def test_a_later_run_without_looks_does_not_make_the_decisions_bolder(tmp_path, 
         ("--until decided --preset smoke", "preset smoke ranks nothing"),
         ("--until decided --seeds 1", "one seed decides nothing; give --seeds 2"),
         ("--until decided --most-seeds 2", "--most-seeds must be from 3"),
-        ("--until decided --most-seeds 99999", "to 10000; got 99999"),
+        ("--until decided --most-seeds 99999", "to 10000; it is 99999"),
         ("--until decided --no-quality --speed", "leave out --no-quality"),
     ],
 )

@@ -274,7 +274,7 @@ def test_datasets_reads_the_config_that_an_entry_names(local, monkeypatch):
 
 def test_a_config_that_is_not_there_is_one_sentence(local, monkeypatch):
     with pytest.raises(
-        DataUnavailable, match=r"could not be fetched .*three.*data directory"
+        DataUnavailable, match=r"could not be fetched .*three.*BENCH_DATA_DIR"
     ) as told:
         fetch_local(monkeypatch, local, config="three")
     assert "\n" not in str(told.value)
