@@ -390,14 +390,25 @@ def test_a_red_certificate_ends_with_its_first_reason_and_the_command_that_shows
 
 
 def test_what_cannot_be_timed_by_itself_gets_no_command_that_leaves_it_out_again(call, tmp_path):
-    asked = ["--preset", "smoke", "--variants", "cla"]
+    asked = ["--preset", "smoke", "--variants", "relation_aware"]
     code, _, said = call("run", *asked, "--no-quality", "--out", tmp_path / "run")
     assert code == 2
     assert said.endswith("; leave out --no-quality to train it.\n")
     assert "without the network around it\n" in call("plan", *asked)[1]
-    more = ["run", "--variants", "cla,dot", "--no-verify", *TIMED]
+    more = ["run", "--variants", "relation_aware,dot", "--no-verify", *TIMED]
     assert call(*more, "--out", tmp_path / "run")[0] == 0
     assert "``" not in (tmp_path / "run" / "details.md").read_text(encoding="utf-8")
+
+
+def test_layers_that_read_each_other_get_a_command_that_times_them(call, tmp_path):
+    asked = ["--preset", "smoke", "--variants", "cla", "--no-quality", "--out", tmp_path / "run"]
+    code, _, said = call("run", *asked)
+    assert code == 2
+    _, found, command = said.partition("python -m bench run ")
+    assert found
+    words = command.split()
+    assert words[:2] == ["--variants", "cla"]
+    assert call("run", *words, *asked[:2], "--no-verify", "--out", tmp_path / "run")[0] == 0
 
 
 @pytest.mark.parametrize(
