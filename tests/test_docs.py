@@ -222,6 +222,25 @@ def test_two_thirds_of_the_calibrated_rates_lie_at_an_end_of_the_grid():
     assert 0.6 < len(ends) / len(rates) < 0.7, "README and docs/limits.md say so"
 
 
+def test_the_readme_counts_the_verdicts_of_the_published_claims():
+    page = (ROOT / "reports/published/claims/claims.md").read_text(encoding="utf-8")
+    counts = re.search(r"(\d+) supported, (\d+) contradicted \((\d+) by .*, (\d+) undecided", page)
+    told = re.search(r"(\d+) supported, (\d+) contradicted \((\d+) of .*, (\d+) undecided", README)
+    assert counts
+    assert told
+    assert counts.groups() == told.groups()
+
+
+def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():
+    """The README says so."""
+    folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
+    (comparison,) = (one for one in folder.comparisons if one.title == "oov_copy")
+    parts = comparison.stored.parts("prefix_accuracy", "length")
+    means = {name: sum(found.values()) / len(found) for (name, x), found in parts.items() if x == 8}
+    ahead = {name for name in means if means[name] > means["scaled_dot"]}
+    assert {name.partition("[")[0] for name in ahead} == {"mha_roles", "copynet"}
+
+
 @pytest.mark.slow
 def test_what_the_findings_claim_is_what_the_tests_of_the_run_show():
     unknown, offset = (ranks_of("quick.parquet", task) for task in ("oov_copy", "offset"))

@@ -112,7 +112,7 @@ class MultiheadAttention(nn.Module):
         self._with_given_mask: tuple[Attention, ...] = ()
         if isinstance(beneath, Chain):
             plain = self.attention
-            # a copy that shares its parameters, because a slot tells its heads what they stand at
+            # a copy that shares its parameters, because each slot sets `any_width` of its heads
             heads_again = copy.copy(plain.heads)
             masked = Attention(heads_again, with_given_mask(beneath), plain.source_width)
             masked.key_maps, masked.query_maps = plain.key_maps, plain.query_maps

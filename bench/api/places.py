@@ -56,7 +56,8 @@ def timed_place(regime: Regime, *, with_heads: bool = False) -> frozenset[Capabi
 
     Args:
         regime: Where the keys come from.
-        with_heads: Whether a slot is timed. Heads that read layers below then stand in a stack.
+        with_heads: Whether attention is timed with its heads; heads that read the layer below are
+            then timed in a stack of layers.
     """
     stacked: frozenset[Capability] = frozenset({"layers_below"} if with_heads else ())
     return BENEATH_HEADS | UNKNOWN_UNTIL_BUILT | {regime} | stacked

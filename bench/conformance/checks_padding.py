@@ -38,7 +38,8 @@ def padding_invariance(subject: Placed) -> None:
 def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> None:
     """Ask one more token behind the padding of each row, where what is carried has met it.
 
-    Keys that are kept stand at their places. There only what the padding holds must not matter.
+    Where keys are kept, padding takes places too. An answer may then depend on how much padding
+    there is, but not on what it holds.
     """
     mask = question.source.key_mask().clone()
     mask[:, -1] = True

@@ -62,10 +62,14 @@ FINDINGS = (
         "training went, some others farther.",
         "`offset`: the symbol some places back, in texts of 24 symbols, then of 96; share of "
         "symbols",
-        "24 symbols: 1.00 for all of these. 96: `shaw_rpr` {offset/shaw_rpr|token_accuracy@96}, "
-        "`transformer_xl` {offset/transformer_xl|token_accuracy@96}, `canon` "
-        "{offset/canon|token_accuracy@96}, `rope` {offset/rope|token_accuracy@96}, `t5_bias` "
-        "{offset/t5_bias|token_accuracy@96}, `sinusoid` {offset/sinusoid|token_accuracy@96}",
+        "With 24 and with 96 symbols: `shaw_rpr` {offset/shaw_rpr|token_accuracy@24} and "
+        "{offset/shaw_rpr|token_accuracy@96}, `transformer_xl` "
+        "{offset/transformer_xl|token_accuracy@24} and "
+        "{offset/transformer_xl|token_accuracy@96}, `canon` {offset/canon|token_accuracy@24} "
+        "and {offset/canon|token_accuracy@96}, `rope` {offset/rope|token_accuracy@24} and "
+        "{offset/rope|token_accuracy@96}, `t5_bias` {offset/t5_bias|token_accuracy@24} and "
+        "{offset/t5_bias|token_accuracy@96}, `sinusoid` {offset/sinusoid|token_accuracy@24} and"
+        " {offset/sinusoid|token_accuracy@96}",
         "{offset/scaled_dot}",
         "{offset/uniform}",
         "{offset/most frequent answer}",

@@ -24,7 +24,7 @@ MEANING = (
     "in float32, which is used where the other code computes some of its steps in it."
 )
 PAGE = Path("results", "published", "peers.md")
-"""Where the page stands in a checkout, for readers without the site."""
+"""The page in the repository; the site has the same one."""
 COLUMNS = ("name", "reference", "compared", "in", "output", "gradient", "limit")
 
 

@@ -71,9 +71,9 @@ LIMITS = (
     "Scores are means of {} paired seeds with 95% t intervals, or with the lowest and the highest "
     "seed where an interval would leave the range of the metric. Networks have widths of 32 to 256 "
     "and train for seconds to minutes on a CPU, so nothing here speaks of large models. "
-    "`scaled_dot`, the baseline, has no positions. What is behind a first number of words or "
-    "symbols was in no training example; but learning rates, the last step and the checkpoint were "
-    "chosen on validation that has those lengths, too. Further limits are on [a page of their "
+    "`scaled_dot`, the baseline, has no positions. No training example is longer than the first "
+    "length that a test names; learning rates, the last step and the checkpoint were chosen on "
+    "validation that holds the longer ones, too. Further limits are on [a page of their "
     "own](docs/limits.md)."
 )
 

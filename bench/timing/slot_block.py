@@ -137,7 +137,7 @@ def _with_sizes(
 
 
 def _of_a_layer(row: Row, layers: int) -> Row:
-    """What was measured of a stack, for one of its layers; what stands beside it is one already."""
+    """The value for one layer of a stack; a row of the baseline is that of one layer already."""
     if layers == 1 or row.baseline or row.metric == OF_ANY_STACK:
         return row
     each_s = row.metric.endswith("_per_s")
