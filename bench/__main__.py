@@ -7,6 +7,7 @@ import sys
 def program() -> None:
     """Run the command line as a process of its own."""
     try:  # an interrupt of an import ends as one of the command does
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # it came while it started over
         from bench.cli.hidden_packages import refuse_hidden_packages  # noqa: PLC0415  in the try
         from bench.cli.light_start import allow_light_start  # noqa: PLC0415  in the try
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bench.api.cell import Cell, cell_from_dict, parse_label
 from bench.api.command import run_command
-from bench.api.errors import InvalidSelector
+from bench.api.errors import DataDamaged, InvalidSelector
 from reports.catalog import Catalog, Certificates
 from reports.numbers import counted
 from reports.ranked_table.comparison import Comparison
@@ -29,7 +29,7 @@ from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
 from results.row import Record, Unmeasured
 from results.run_path import SUFFIX
 from results.store import Store
-from results.stored_plan import StoredPlan, stored_plan
+from results.stored_plan import PLAN, StoredPlan, stored_plan
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,30 @@ class RunFolder:
         ]
 
     def artifact(self, outcome: StoredOutcome) -> Mapping[str, Any]:
-        """Attention maps and samples of a cell, read once; empty if it left none."""
+        """Attention maps and samples of a cell, read once; empty if there are none to read."""
         id_ = outcome.record.id
         if id_ not in self._artifacts:
-            self._artifacts[id_] = self.store.read_artifact(id_) or {}
+            try:
+                self._artifacts[id_] = self.store.read_artifact(id_) or {}
+            except DataDamaged as error:
+                self._artifacts[id_] = {}
+                self._unreadable[id_] = str(error)
         return self._artifacts[id_]
+
+    @cached_property
+    def damages(self) -> tuple[str, ...]:
+        """What of this run cannot be read, a sentence each."""
+        for outcome in self.of_kind("quality"):
+            self.artifact(outcome)
+        lost = ""
+        if self._unreadable:
+            cells = counted(len(self._unreadable), "cell")
+            first = next(iter(self._unreadable.values())).removesuffix("; delete it and run again.")
+            lost = (
+                f"Attention maps, samples and notes of {cells} cannot be read and are missing "
+                f"below: {first}. Scores are stored elsewhere and are whole."
+            )
+        return tuple(filter(None, (self.damage, lost)))
 
     @cached_property
     def notes(self) -> Mapping[str, Mapping[str, Mapping[str, list[StoredOutcome]]]]:
@@ -189,6 +208,10 @@ class RunFolder:
 
     @cached_property
     def _artifacts(self) -> dict[str, JsonObject]:
+        return {}
+
+    @cached_property
+    def _unreadable(self) -> dict[str, str]:
         return {}
 
 
@@ -223,7 +246,7 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
         path=Path(path),
         outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.cell.label)),
         catalog=Catalog(as_object(store.read_json(CATALOG))),
-        plan=stored_plan(as_object(store.read_json("plan.json"))),
+        plan=stored_plan(as_object(store.read_json(PLAN))),
         certificates=certificate_entries(as_object(store.read_json("certificates.json"))),
         environments=store.environments(),
         torn=torn,

@@ -85,7 +85,7 @@ class StoredRun(Protocol):
     def environments(self) -> dict[str, JsonObject]:
         """Facts of every machine by environment id."""
 
-    def read_json(self, name: str) -> Json:
+    def read_json(self, name: str) -> dict[str, Json] | None:
         """What the run says beside its rows."""
 
 

@@ -56,6 +56,18 @@ def read_value(text: str | bytes) -> Json:
     return found
 
 
+def read_object(text: str | bytes) -> dict[str, Json]:
+    """What a JSON text holds, which every file of a run has at its top: an object.
+
+    Raises:
+        ValueError: It is not JSON as `read_value` reads it, or something other than an object.
+    """
+    found = read_value(text)
+    if not isinstance(found, dict):
+        raise ValueError("it holds no JSON object")
+    return found
+
+
 def why_unreadable(error: Exception, *, one_line: bool = False) -> str:
     """Why a text was not read as JSON, in words of files and not of Python.
 

@@ -1,7 +1,7 @@
 """Several runs as one: by cell id, from run folders and from packs."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from results.ledger import Ledger, age_among_runs
 from results.pack import Pack, open_run
 from results.reproduced import ValueKey, values_on_test
 from results.store import ENVIRONMENTS, Store
-from results.stored_plan import merged_plans
+from results.stored_plan import PLAN, merged_plans
 
 ASKED = "spec.json"
 """What was asked; that of the first run stays."""
@@ -33,7 +33,9 @@ class Merged:
     """Ids of trained cells of which two runs have different test values, in order."""
 
 
-def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
+def merge(
+    into: Path | str, sources: Iterable[Path | str], wanted: Container[str] | None = None
+) -> Merged:
     """Copy runs of several machines into one folder, by cell id; merging twice changes nothing.
 
     The newest record of each cell wins. JSON files are united entry by entry, and where two
@@ -42,16 +44,20 @@ def merge(into: Path | str, sources: Iterable[Path | str]) -> Merged:
     Args:
         into: A run folder, which is made where it is missing.
         sources: Run folders, or packs, which have few artifacts.
+        wanted: Ids of the cells to copy, for a target that has a plan of its own; None for all
+            cells, and for what the sources had planned.
 
     Raises:
         NotARunFolder: A source is neither, or the target holds something else.
     """
     stores = [open_run(source) for source in sources]
-    ledgers = [store.ledger() for store in stores]
+    ledgers = [_only(store.ledger(), wanted) for store in stores]
+    names = [name for name in MERGED_FILES if wanted is None or name != PLAN]
     with Store.create(into) as target:
         differing = _differing([target.ledger(), *ledgers])
         added = sum(
-            _copy(store, ledger, target) for store, ledger in zip(stores, ledgers, strict=True)
+            _copy(store, ledger, target, names)
+            for store, ledger in zip(stores, ledgers, strict=True)
         )
     return Merged(
         added=added,
@@ -76,8 +82,14 @@ def _differing(ledgers: Iterable[Ledger]) -> tuple[str, ...]:
     return tuple(sorted(id_ for id_, found in values.items() if len(found) > 1))
 
 
-def _copy(source: Store | Pack, ledger: Ledger, target: Store) -> int:
-    for name in MERGED_FILES:
+def _only(ledger: Ledger, wanted: Container[str] | None) -> Ledger:
+    if wanted is None:
+        return ledger
+    return replace(ledger, records=tuple(one for one in ledger.records if one.id in wanted))
+
+
+def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[str]) -> int:
+    for name in names:
         theirs = source.read_json(name)
         if theirs is not None:
             _join(target, name, theirs)
@@ -143,7 +155,7 @@ def _certificates(ours: Json, theirs: Json) -> Json:
 
 MERGED_FILES: Mapping[str, Callable[[Json, Json], Json]] = {
     "catalog.json": _catalogs,
-    "plan.json": _plans,
+    PLAN: _plans,
     "certificates.json": _certificates,
 }
 """How what the target says (None where it has no file) and what a source says are joined."""

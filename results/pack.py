@@ -28,10 +28,11 @@ from results.run_path import (
 )
 from results.shown_artifacts import RunWithArtifacts, packed, shown_artifacts, unpacked
 from results.store import Store
+from results.stored_plan import PLAN
 
 ADDED_COLUMNS = ("code",)
 """Columns that packs of earlier versions do not have."""
-FILES = ("catalog.json", "certificates.json", "plan.json", "spec.json")
+FILES = ("catalog.json", "certificates.json", PLAN, "spec.json")
 """Files of a run folder that go into a pack."""
 
 _PREFIX = "attention_bench:"
@@ -138,11 +139,11 @@ class Pack:
             stored = as_object(uncompressed(self._stored[_ENVIRONMENTS]))
         return {name: as_object(facts) for name, facts in stored.items()}
 
-    def read_json(self, name: str) -> Json:
+    def read_json(self, name: str) -> dict[str, Json] | None:
         """One of `FILES`, or None where the run had no such file."""
         text = self._stored.get(_PREFIX + name)
         with self._whole():
-            return None if text is None else uncompressed(text)
+            return None if text is None else dict(as_object(uncompressed(text)))
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

@@ -12,9 +12,7 @@ from results.ledger import Ledger
 from results.pack import Pack
 from results.row import Record
 from results.store import Store
-from results.stored_plan import stored_plan
-
-PLAN = "plan.json"
+from results.stored_plan import PLAN, stored_plan
 
 
 class Part:
@@ -55,7 +53,7 @@ class Part:
         used = {record.environment for record in self.records()}
         return {name: facts for name, facts in self.whole.environments().items() if name in used}
 
-    def read_json(self, name: str) -> Json:
+    def read_json(self, name: str) -> dict[str, Json] | None:
         """What the run says beside its rows; of catalog and plan the chosen cells alone."""
         found = self.whole.read_json(name)
         if name == CATALOG and isinstance(found, dict):

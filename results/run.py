@@ -11,6 +11,7 @@ from results.frame import rows_of
 from results.json_values import JsonObject, as_object
 from results.pack import Pack, open_run
 from results.run_path import SUFFIX
+from results.stored_plan import PLAN
 
 _OF_A_ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 
@@ -49,5 +50,5 @@ def load_run(path: Path | str) -> Run:
         environments=source.environments(),
         catalog=as_object(source.read_json("catalog.json")),
         certificates=certificate_entries(as_object(source.read_json("certificates.json"))),
-        plan=as_object(source.read_json("plan.json")),
+        plan=as_object(source.read_json(PLAN)),
     )

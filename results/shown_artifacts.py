@@ -21,7 +21,7 @@ class RunWithArtifacts(Protocol):
     def read_artifact(self, cell_id: str) -> JsonObject | None:
         """Attention maps and samples of a cell."""
 
-    def read_json(self, name: str) -> Json:
+    def read_json(self, name: str) -> dict[str, Json] | None:
         """What the run says beside its rows."""
 
 

@@ -10,7 +10,7 @@ from bench.api.errors import DataDamaged
 from bench.api.whole_file import sync_folder, written_whole
 from results.artifact import whole_artifact
 from results.environment import Environment
-from results.json_values import Json, JsonObject, as_object, read_value, why_unreadable
+from results.json_values import Json, JsonObject, read_object, why_unreadable
 from results.ledger import Ledger, LedgerReader, LedgerWriter
 from results.reservations import Reservations
 from results.row import Record, Status
@@ -116,18 +116,20 @@ class Store:
     def environments(self) -> dict[str, JsonObject]:
         """Read the stored facts of every machine by environment id."""
         paths = sorted((self.folder / ENVIRONMENTS).glob("*.json"))
-        return {
-            path.stem: as_object(self.read_json(f"{ENVIRONMENTS}/{path.name}")) for path in paths
-        }
+        return {path.stem: self.read_json(f"{ENVIRONMENTS}/{path.name}") or {} for path in paths}
 
     def write_artifact(self, cell_id: str, data: object) -> Path:
         """Store attention maps and samples of a cell; call before appending its record."""
         return self.write_json(f"{ARTIFACTS}/{cell_id}.json", data)
 
     def read_artifact(self, cell_id: str) -> JsonObject | None:
-        """Read what is usable in the artifact of a cell, or None if it has none."""
+        """Read what is usable in the artifact of a cell, or None if it has none.
+
+        Raises:
+            DataDamaged: The file cannot be read.
+        """
         found = self.read_json(f"{ARTIFACTS}/{cell_id}.json")
-        return None if found is None else whole_artifact(as_object(found))
+        return None if found is None else whole_artifact(found)
 
     def write_json(self, name: str, data: object) -> Path:
         """Replace a JSON file of the run folder as a whole: a reader sees old or new, never half.
@@ -143,7 +145,7 @@ class Store:
             draft.write_text(text, encoding="utf-8", errors="backslashreplace")
         return path
 
-    def update_json(self, name: str, change: Callable[[Json], object]) -> None:
+    def update_json(self, name: str, change: Callable[[dict[str, Json] | None], object]) -> None:
         """Replace a JSON file by a function of what it holds, while no other process does so.
 
         Args:
@@ -154,15 +156,15 @@ class Store:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self.write_json(name, change(self.read_json(name)))
 
-    def read_json(self, name: str) -> Json:
+    def read_json(self, name: str) -> dict[str, Json] | None:
         """Read a JSON file of the run folder, or None if there is no such file.
 
         Raises:
-            DataDamaged: The file is not JSON.
+            DataDamaged: The file is not JSON, or holds something other than an object.
         """
         path = self._inside(name)
         try:
-            return read_value(path.read_text(encoding="utf-8"))
+            return read_object(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:

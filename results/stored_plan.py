@@ -6,6 +6,8 @@ from bench.api.cell import parse_label
 from bench.api.errors import InvalidSelector
 from results.json_values import Json, JsonObject, as_list, as_object, as_text
 
+PLAN = "plan.json"
+
 
 class StoredPlan(TypedDict):
     """What a run was to hold."""

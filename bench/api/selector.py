@@ -123,6 +123,8 @@ class _Reader:
     """A cursor over the text; one method per rule of the grammar."""
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise InvalidSelector(f"a name or a selector is a text, got {text!r}.")
         self.text = text
         self.at = 0
         self.depth = 0

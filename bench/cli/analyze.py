@@ -38,9 +38,9 @@ def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
 
     Raises:
         NotARunFolder: The folder has no ledger.
-        InvalidConfig: The run saved no models.
+        InvalidConfig: The run saved no models, or had a plug-in that was not given.
     """
-    from bench.cli.registered import load_registry
+    from bench.cli.registered import load_registry, refuse_without_plugins
     from bench.training.analysis import asked_probes
     from results.run_path import refuse_what_is_no_folder
 
@@ -59,6 +59,7 @@ def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
     from results.store import Store
 
     store = Store(folder)
+    refuse_without_plugins(store, options.plugin)
     finished = [record for record in store.ledger().newest().values() if record.status == "ok"]
     cells = [cell_from_dict(dict(record.cell)) for record in finished]
     models = folder / "models"

@@ -32,7 +32,7 @@ from bench.running.plan import Plan
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.shape import parse_rounds, parse_shape
-from bench.training.analysis import analysis_cells, asked_probes
+from bench.training.analysis import analysis_cells, asked_probes, model_path
 from reports.numbers import counted
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.json_values import as_object
@@ -40,7 +40,7 @@ from results.merge import merge
 from results.pack import Pack, open_run
 from results.row import STATUSES
 from results.store import Store
-from results.stored_plan import StoredPlan, plan_with
+from results.stored_plan import PLAN, StoredPlan, plan_with
 
 CERTIFIED = 8192
 """Tokens of all rows up to which a certificate calls a slot that may be refused for its size."""
@@ -65,7 +65,7 @@ def execute(
     for cell in made.cells:
         refuse_missing_device(cell.device)
     _plan_probes(options, made)
-    store = _open_with_reused(options)
+    store = _open_with_reused(options, made)
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
     tasks = {one.cell.task: one.task for one in made.quality if one.task}.values()
@@ -89,12 +89,17 @@ def execute(
             train_until_decided(options, options.looks, made, session, more_is_planned)
         session.analyze(made.analysis)
         session.measure(made.speed, made.baseline)
+        if options.keep_models:
+            _tell_of_lost_models(made, session)
 
     return guarded(options, session, work, shown)
 
 
-def _open_with_reused(options: RunOptions) -> Store:
-    """Open the run folder, and put the cells of `--reuse` into it once nothing can be refused."""
+def _open_with_reused(options: RunOptions, made: Plan) -> Store:
+    """Open the run folder, and put the cells of `--reuse` into it once nothing can be refused.
+
+    They are the planned ones, or all where looks may still plan more.
+    """
     reused = open_run(options.reuse) if options.reuse else None
     if reused is not None:
         refuse_other_looks(options, reused, "another --reuse")
@@ -103,7 +108,8 @@ def _open_with_reused(options: RunOptions) -> Store:
     refuse_other_looks(options, store)
     refuse_other_preset(options, store)
     if reused is not None:
-        taken = merge(options.folder, [options.reuse])
+        wanted = None if options.looks else {cell.id for cell in made.cells}
+        taken = merge(options.folder, [options.reuse], wanted)
         click.echo(f"{counted(taken.added, 'finished cell')} from {options.reuse}.", err=True)
     return store
 
@@ -151,7 +157,7 @@ def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
         left_out=[asdict(left) for left in made.left_out],
     )
     asked = {"asked": spec_of(options), "expected_s": round(made.seconds, 1)}
-    store.update_json("plan.json", lambda held: {**asked, **plan_with(held, now)})
+    store.update_json(PLAN, lambda held: {**asked, **plan_with(held, now)})
 
 
 def _compared(options: RunOptions, made: Plan) -> RunsOn | None:
@@ -247,6 +253,21 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     """Stop once; while workers are ended and what is saved is counted, nothing stops that."""
     ignore_interrupts()
     raise KeyboardInterrupt
+
+
+def _tell_of_lost_models(made: Plan, session: Session) -> None:
+    """Say which cells keep no weights: those that were trained before without --keep-models."""
+    newest = session.store.ledger().newest()
+    trained = [one.cell for one in made.quality if one.cell.id in newest]
+    scored = [cell for cell in trained if newest[cell.id].status == "ok"]
+    lost = [cell for cell in scored if not model_path(session.models, cell).is_file()]
+    if lost:
+        cells = counted(len(lost), "cell")
+        click.echo(
+            f"warning: {cells} had been trained without --keep-models, and the weights are lost; "
+            "run into another --out to train and keep them.",
+            err=True,
+        )
 
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:

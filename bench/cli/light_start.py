@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -215,5 +216,7 @@ def start_over() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the command that starts over says what is wrong
             stream.flush()
+    # an interrupt from here on waits for the new process, whose interpreter would print a traceback
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     os.environ[STARTED_OVER] = "yes"
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -1,12 +1,21 @@
 """Fill the registry with everything that a command may name."""
 
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bench.api import registry
 from bench.api.axes import AXES
+from bench.api.errors import InvalidConfig
 from bench.api.loading import load_package, load_plugin, loaded_plugins
+from results.catalog import CATALOG, RunCatalog
+from results.json_values import as_object
+
+if TYPE_CHECKING:
+    from results.pack import Pack
+    from results.store import Store
 
 
 def load_registry(plugins: tuple[str, ...]) -> None:
@@ -26,6 +35,20 @@ def load_registry(plugins: tuple[str, ...]) -> None:
                 "as the files of `bench new` do.",
                 err=True,
             )
+
+
+def refuse_without_plugins(run: "Store | Pack", given: tuple[str, ...]) -> None:
+    """Refuse to go on with cells of a run whose plug-ins are not loaded.
+
+    Raises:
+        InvalidConfig: The run had a plug-in, and no file of that name was given.
+    """
+    here = {Path(path).name for path in given}
+    had = RunCatalog.from_json(as_object(run.read_json(CATALOG))).plugins
+    missing = [path for path in had if Path(path).name not in here]
+    if missing:
+        words = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)
+        raise InvalidConfig(f"{run.folder} was made with code of a plug-in; give {words}, too.")
 
 
 def _counted() -> int:

@@ -93,7 +93,7 @@ def report(
     if pack is not None and not alone:
         refuse_other_pack(pack, folder)
     shown = read_folder(folder, alone)
-    for warning in filter(None, (shown.torn, shown.damage)):
+    for warning in filter(None, (shown.torn, *shown.damages)):
         click.echo(warning, err=True)
     written = write_report(shown, publish=publish, out=out)
     lines = [*merged, f"report: {written.html}", f"Markdown: {written.markdown}"]

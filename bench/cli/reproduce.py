@@ -69,12 +69,12 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     """Train and compare; returns the exit code.
 
     Raises:
-        InvalidConfig: The run has no trained cell that this version of the code knows, or would be
-            compared with itself.
+        InvalidConfig: The run has no trained cell that this version of the code knows, had a
+            plug-in that was not given, or would be compared with itself.
         NotARunFolder: The path is no run.
     """
     from bench.api.errors import InvalidConfig
-    from bench.cli.registered import load_registry
+    from bench.cli.registered import load_registry, refuse_without_plugins
     from bench.cli.run import cell_plan
     from results.pack import open_run
     from results.run_path import refuse_occupied, refuse_what_is_no_run
@@ -93,6 +93,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     from results.store import Store
 
     source = open_run(run)
+    refuse_without_plugins(source, options.plugin)
     labels, others = _drawn(source, count, draw)
     asked = replace(options, cells=tuple(labels), out=out, verify=False)
     found: "list[Reproduced]" = []

@@ -45,7 +45,7 @@ def print_end(options: RunOptions, session: Session, shown: Shown) -> int:
         warnings = [f"warning: {warning}" for warning in _warnings(folder)]
         for part in (*shown(folder), *warnings):
             click.echo(f"{part}\n")
-        for line in _tally_lines(session.tally, options.impl):
+        for line in (*_left_out(folder), *_tally_lines(session.tally, options.impl)):
             click.echo(line)
         click.echo(f"report: {written.html} (Markdown twin {written.markdown})")
     endings = _endings(session.tally, folder, options)
@@ -131,8 +131,7 @@ def probe_parts(folder: "RunFolder") -> list[str]:
 def _warnings(folder: "RunFolder") -> list[str]:
     from reports.sections.data_sources import mixed_data, short_data
 
-    damage = [folder.damage] if folder.damage else []
-    return [*mixed_data(folder).values(), *short_data(folder), *damage]
+    return [*mixed_data(folder).values(), *short_data(folder), *folder.damages]
 
 
 def _as_json(
@@ -149,11 +148,24 @@ def _as_json(
             "counts": tally.counts,
             "already_finished": tally.already,
             "reasons": reasons,
+            "left_out": folder.plan["left_out"],
             "warnings": _warnings(folder),
             "table": json.loads(folder.ranked_lines.to_json(orient="records")),
         },
         indent=1,
     )
+
+
+def _left_out(folder: "RunFolder") -> list[str]:
+    """What the plan does not hold: each reason once, and what it is told of where that is one."""
+    about: dict[str, list[str]] = {}
+    for left in folder.plan["left_out"]:
+        about.setdefault(left.get("reason", "").rstrip("."), []).append(left.get("label", ""))
+    lines = []
+    for reason, labels in list(about.items())[:MOST_REASONS]:
+        what = labels[0] if len(labels) == 1 else f"{len(labels)} parts of the plan"
+        lines.append(f"left out, {what}: {reason}")
+    return lines
 
 
 def _tally_lines(tally: Tally, impl: str) -> list[str]:

@@ -97,18 +97,19 @@ def _speed_cell(request: Request, spec: VariantSpec, shape: AttendShape) -> Plan
         revisions=spec.attention_revision,
     )
     size = request.size
-    seconds = size.speed_s / len(size.lengths) if size.lengths else USUAL_S
-    if shape.place == "slot":
-        seconds = _slot_seconds(spec, shape, request)
+    if shape.place == "slot" or request.shape:
+        seconds = _typed_seconds(spec, shape, request)
+    else:
+        seconds = size.speed_s / len(size.lengths) if size.lengths else USUAL_S
     if request.impl == "compiled":
         seconds += COMPILED_S
     return PlannedCell(cell, seconds, spec)
 
 
-def _slot_seconds(spec: VariantSpec, shape: AttendShape, request: Request) -> float:
-    """Expected time of a slot (s): projections of every state, and attention between all pairs."""
+def _typed_seconds(spec: VariantSpec, shape: AttendShape, request: Request) -> float:
+    """Expected time (s) at a shape of the command: attention between all pairs, and projections."""
     width, length = shape.heads * shape.width, shape.length
-    flops = 8 * width**2 * length
+    flops = 8 * width**2 * length if shape.place == "slot" else 0
     if _declared_time(spec) >= QUADRATIC:
         flops += 4 * width * length**2
     flops *= shape.batch * timed_layers(spec)

@@ -14,6 +14,7 @@ from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
 from bench.api.options import canonical, complete
 from bench.api.places import trained_place
+from bench.api.plain_text import message_of, shortened
 from bench.api.probe import PROBES, Subject
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.task import TASKS, Task
@@ -24,6 +25,8 @@ from results.row import Row
 
 EXAMPLES = 256
 """Test examples of a probe, unless the command says otherwise."""
+MOST_OF_A_REASON = 200
+"""Characters of what a library says of a file that it cannot load."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,16 +168,33 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
 
 
 def _subject(built: Assembled, path: Path, examples: int, cell: Cell) -> Subject:
-    from safetensors.torch import load_model  # noqa: PLC0415  an optional feature's library
-
     device = torch.device(cell.device)
     system = built.system
     place(system, cell)
-    load_model(system, str(path), device=str(device))
+    _load(system, path, device)
     system.requires_grad_(requires_grad=False)
     backbone = system.there.eval()
     batches = tuple(backbone.arrange(b.to(device)) for b in _first(built.task, examples))
     return Subject(backbone, built.task, batches, cell.seed)
+
+
+def _load(system: torch.nn.Module, path: Path, device: torch.device) -> None:
+    """Put kept weights into a network.
+
+    Raises:
+        DataUnavailable: The file is damaged, or holds the weights of another network.
+    """
+    from safetensors import SafetensorError  # noqa: PLC0415  an optional feature's library
+    from safetensors.torch import load_model  # noqa: PLC0415  the same
+
+    try:
+        load_model(system, str(path), device=str(device))
+    except (SafetensorError, RuntimeError, OSError) as error:
+        why = shortened(message_of(error), MOST_OF_A_REASON)
+        raise DataUnavailable(
+            f"the weights in {path} cannot be loaded ({why}); delete the file, and train the cell "
+            "with --keep-models into another --out."
+        ) from error
 
 
 def _first(task: Task, examples: int) -> Iterable[Batch]:

@@ -18,8 +18,7 @@ def warnings_section(folder: RunFolder) -> Section | None:
             "everything works, and ranks nothing. A choice needs a preset with more seeds and a "
             "larger budget.",
         )
-    if folder.damage:
-        told.append(folder.damage)
+    told += folder.damages
     red = sorted({name for comparison in folder.comparisons for name in comparison.red})
     if red:
         told.append(f"Not ranked, because a conformance check is red: {names(folder, red)}.")

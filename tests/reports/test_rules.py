@@ -328,6 +328,18 @@ def test_a_damaged_ledger_is_admitted(tmp_path: Path) -> None:
     assert "1 unfinished last line of killed writers was left out" in markdown_of(written)
 
 
+def test_a_damaged_artifact_is_admitted_and_hides_no_score(tmp_path: Path) -> None:
+    cells = [scored(BASE, seed, 0.5) for seed in range(2)]
+    folder = write_run(tmp_path / "run", records=cells, tasks=[TASK])
+    artifact = folder / "artifacts" / f"{cells[0].id}.json"
+    artifact.parent.mkdir(exist_ok=True)
+    artifact.write_text('{"attention": [')
+    text = markdown_of(render(folder))
+    assert "samples and notes of 1 cell cannot be read and are missing below" in text
+    assert f"{artifact} is damaged (no JSON: line 1" in text.replace("\\_", "_")
+    assert "0.5" in text
+
+
 def test_the_terminal_table_has_one_block_per_task(demo: Path) -> None:
     text = as_text(lines_of(demo))
     assert len(text.split("\n\n")) == len(TASKS)

@@ -295,6 +295,8 @@ def test_an_absent_json_file_is_none_and_a_damaged_one_is_named(store):
         (b'{"a": 1,\n"b"', "no JSON: line 2, column 4"),
         (b"[" * 100_000, "it is nested too deeply"),
         (b'{"a": NaN}', "NaN is no number of JSON"),
+        (b"[]", "it holds no JSON object"),
+        (b'"green"', "it holds no JSON object"),
     ],
 )
 def test_a_damaged_json_file_says_why_and_what_to_do(store, damage, why):

@@ -270,6 +270,15 @@ def test_a_run_goes_on_from_a_pack_and_trains_what_is_missing_alone(call, finish
         if id_ not in before
     }
     assert new == {"general"}
+    code, _, err = call(
+        "run", "--variants", "none_state", *SMOKE, "--out", f"{folder}2", "--reuse", pack
+    )
+    assert code == 0
+    assert "1 finished cell from" in err, "the baseline, and nothing that was not asked"
+    assert not {"dot"} & {
+        r.cell["variant"].partition("[")[0] for r in Store(f"{folder}2").records()
+    }
+    assert len(json.loads((tmp_path / "run2" / "plan.json").read_text())["cells"]) == 2
 
 
 def test_cells_that_may_be_ranked_do_not_go_beside_cells_that_may_not(call, finished):
