@@ -48,16 +48,16 @@ class StudyResult:
     """Canonical selectors of the trials with a value."""
 
 
-def refuse_impossible(asked: StudyRequest) -> None:
-    """Refuse what no trial could be made of, before anything is written.
+def expected_seconds(asked: StudyRequest) -> float:
+    """CPU time that trials and winners are expected to take (s), before anything is written.
 
     Raises:
         InvalidConfig: The storage cannot be opened, or options do not go together.
     """
     if asked.storage:
         opened_storage(asked.storage)
-    for _, spec in asked.request.specs:
-        trial_cell(spec, asked, (), {})
+    each = [trial_cell(spec, asked, (), {}).seconds for _, spec in asked.request.specs]
+    return (asked.trials + asked.final_seeds) * sum(each)
 
 
 def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:

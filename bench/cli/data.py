@@ -100,9 +100,10 @@ def fetch(name: str) -> str:
     from bench.api.data_folder import DATA_VARIABLE, data_folder
     from tasks.data import hub, hub_copies, hub_sets
 
-    hub_sets.find_data_set(name)
+    entry = hub_sets.find_data_set(name)
     directory = data_folder()
     need_real_packages()
+    click.echo(f"fetching {entry.dataset} into {hub_copies.copy_folder(name)}", err=True)
     folder = hub.fetch(name)
     copy = hub_copies.read_copy(name)
     assert copy is not None, "a fetched copy can be read"

@@ -63,18 +63,26 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     from bench.cli.spec_file import spec_of, write_spec
     from bench.cli.written_catalog import write_catalog
     from bench.running.devices import refuse_missing_device
-    from bench.study import refuse_impossible, run_studies, study_facts
+    from bench.running.durations import spoken
+    from bench.study import expected_seconds, run_studies, study_facts
     from bench.study_request import Tuning
+    from reports.numbers import counted
 
     refuse_missing_device(options.device)
     tasks = [AskedTask(shown, task)]
-    refuse_impossible(asked)
+    seconds = expected_seconds(asked)
     store = open_store(options)
     refuse_other_preset(options, store)
     session = make_session(options, store)
     write_catalog(options, store, variants, tasks)
     spent = {one.name: getattr(asked, one.name) for one in fields(Tuning)}
     write_spec(store, {**spec_of(options), "command": "study", "tuning": spent})
+    click.echo(
+        f"{counted(asked.trials, 'trial')} of {counted(len(asked.request.specs), 'variant')} each, "
+        f"and {counted(asked.final_seeds, 'seed')} of each best one, into {options.folder}, about "
+        f"{spoken(seconds / session.jobs)} on {counted(session.jobs, 'process', 'processes')}.",
+        err=True,
+    )
 
     def work() -> None:
         results = run_studies(asked, session)

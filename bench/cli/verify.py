@@ -70,8 +70,8 @@ def verify(options: "RunOptions", checks: tuple[str, ...] = ()) -> int:
     on = compared_on(options.device, options.dtype, shapes, options.impl)
     if checks and on is not None:
         raise InvalidConfig(
-            "--check runs checks in float64 on the processor; leave out --device, --dtype and "
-            "--shape, or leave out --check."
+            "--check runs checks in float64 on the processor, which those of --device, --dtype, "
+            "--shape and compiled code are not; leave these out, or leave out --check."
         )
     certificates = _certified(options, _jobs(options, checks, on))
     if options.as_json:

@@ -21,7 +21,11 @@ import torch
 
 from bench.api.foreign_prints import leave_standard_output
 from bench.api.loading import load_package, load_plugin
-from bench.running.allocator import keep_freed_memory, return_freed_memory
+from bench.running.allocator import (
+    keep_freed_memory,
+    refuse_more_memory_than_there_is,
+    return_freed_memory,
+)
 from bench.running.job import Job, JobResult
 from bench.running.runner import ShareDone, failed_result, reason_of, run_job, trace_of
 
@@ -102,13 +106,15 @@ def tell(connection: Connection, message: tuple[str, Any]) -> None:
 
 
 def prepare_process(settings: WorkerSettings) -> None:
-    """Load plug-ins, set threads, and keep freed memory."""
+    """Load plug-ins, set threads, and say what becomes of memory."""
     # the thread that computes gradients says so at its first product on a GPU
     warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA")
     for path in settings.plugins:
         load_plugin(Path(path))
     torch.set_num_threads(settings.threads)
     keep_freed_memory()
+    if not torch.cuda.is_available():  # drivers of a GPU map more than they use
+        refuse_more_memory_than_there_is()
 
 
 def _hear(connection: Connection, jobs: "SimpleQueue[Job | None]", busy: threading.Event) -> None:

@@ -52,3 +52,27 @@ def test_what_is_kept_can_be_handed_back():
     kept, left = map(int, done.stdout.split())
     assert kept > 8000, "32 MiB are 8192 pages"
     assert left < 800
+
+
+ASKED = """
+import torch
+from bench.running.allocator import refuse_more_memory_than_there_is
+from bench.running.runner import reason_of
+assert refuse_more_memory_than_there_is() > 2**29, "of the machine"
+assert refuse_more_memory_than_there_is(2**31) == 2**31
+kept = []
+for take in (lambda: torch.ones(2**25), lambda: bytearray(2**27)):
+    try:
+        while True:
+            kept.append(take())
+    except (RuntimeError, MemoryError) as error:
+        print(reason_of(error).status)
+        kept.clear()
+print(len(torch.ones(2**20)))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count other memory")
+def test_a_worker_that_asks_for_more_than_there_is_is_refused_and_goes_on():
+    done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["out_of_memory", "out_of_memory", str(2**20)]
