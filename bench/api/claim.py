@@ -27,6 +27,8 @@ was made by looking at them. Where no seed differs from another the sign test de
 six."""
 SECOND_SEED = 300
 """First seed of second samples."""
+REWRITTEN_SEED = 500
+"""First seed of claims whose contrasts were written anew after rows of earlier ones were known."""
 SPREAD_SEEDS = 12
 """Fewest seeds that say anything about a spread (ADR 20)."""
 
@@ -72,6 +74,16 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Learned:
+    """What a network must have learned, or its contrast decides nothing."""
+
+    side: Side
+    """The score that says so."""
+    low: float
+    """The least mean over seeds."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Contrast:
     """What is compared: the sum of some sides with the sum of others, seed by seed.
 
@@ -91,6 +103,8 @@ class Contrast:
     margin: float = 0.0
     """In the unit of the metric: the least difference that counts where one is expected, and the
     largest one that still counts as none where equality is."""
+    learned: tuple[Learned, ...] = ()
+    """What must hold of the networks: those that have learned nothing tell no difference apart."""
 
     def __post_init__(self) -> None:
         if not self.left:
@@ -112,8 +126,8 @@ class Contrast:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Both sides."""
-        return (*self.left, *self.right)
+        """Both sides, and those that say what was learned."""
+        return (*self.left, *self.right, *(one.side for one in self.learned))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +190,9 @@ class Claim:
     again: int = 0
     """Seeds of a second sample, from `SECOND_SEED` on, which decides alone. It is asked for where
     the first sample left the claim open, or where a contrast was written after it; else 0."""
+    rewritten: str = ""
+    """What was compared before, what that showed, and why it says nothing of the quoted sentence.
+    Such a claim is decided on seeds from `REWRITTEN_SEED` on, at the level of second samples."""
     priority: int = 5
     """1 runs first."""
 
@@ -190,6 +207,10 @@ class Claim:
             raise InvalidConfig(
                 f"claim {self.key} says nothing that could decide it; give contrasts, a computed "
                 "part, or what is missing."
+            )
+        if self.rewritten and self.again:
+            raise InvalidConfig(
+                f"claim {self.key}: what was written anew has one sample; leave out again."
             )
         spread = any(one.of == "spread" for one in self.contrasts)
         least = SPREAD_SEEDS if spread else SEEDS
@@ -212,7 +233,7 @@ class Claim:
     @property
     def sample(self) -> range:
         """Seeds that decide."""
-        first = SECOND_SEED if self.again else FIRST_SEED
+        first = SECOND_SEED if self.again else REWRITTEN_SEED if self.rewritten else FIRST_SEED
         return range(first, first + (self.again or self.seeds))
 
     @property

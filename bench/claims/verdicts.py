@@ -4,10 +4,24 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from statistics import fmean
 
 import pandas as pd
 
-from bench.api.claim import FIRST_SEED, SECOND_SEED, Claim, Contrast, Side
+from bench.api import registry
+from bench.api.claim import (
+    FIRST_SEED,
+    REWRITTEN_SEED,
+    SECOND_SEED,
+    Claim,
+    Contrast,
+    Learned,
+    Side,
+)
+from bench.api.probe import PROBES
+from bench.api.selector import parse
+from bench.api.task import TASKS
 from bench.claims.cells import cells_of, expected_minutes
 from bench.claims.computed import exact_cell
 from bench.running.request import Request
@@ -94,8 +108,11 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
     first = _sample(claim, values, [seed for seed in seeds if seed < SECOND_SEED], request)
     second: tuple[ContrastOutcome, ...] = ()
     if claim.again:
-        later = [seed for seed in seeds if seed >= SECOND_SEED]
+        later = [seed for seed in seeds if SECOND_SEED <= seed < REWRITTEN_SEED]
         second = _sample(claim, values, later, request, SECOND_LEVEL)
+    if claim.rewritten:
+        fresh = [seed for seed in seeds if seed >= REWRITTEN_SEED]
+        first = _sample(claim, values, fresh, request, SECOND_LEVEL)
     contrasts = second or first
     bounds = _bounds(claim, values)
     parts: list[ClaimVerdict] = [one.finding.verdict for one in contrasts]
@@ -128,11 +145,10 @@ def _sample(
 ) -> tuple[ContrastOutcome, ...]:
     """What some seeds show of each contrast."""
     observed = [_observed(one, values, seeds, request) for one in claim.contrasts]
+    findings = findings_of(observed, claim.needed, level, SECOND_LEVEL)
     return tuple(
         ContrastOutcome(contrast=contrast, seen=seen, finding=finding)
-        for contrast, seen, finding in zip(
-            claim.contrasts, observed, findings_of(observed, claim.needed, level), strict=True
-        )
+        for contrast, seen, finding in zip(claim.contrasts, observed, findings, strict=True)
     )
 
 
@@ -151,7 +167,37 @@ def _observed(
         expect=contrast.expect,
         of=contrast.of,
         margin=contrast.margin,
+        room=_room(contrast, right, common),
+        learned=all(_has_learned(one, values, common, request) for one in contrast.learned),
     )
+
+
+def _room(contrast: Contrast, right: Sequence[Mapping[int, float]], seeds: Sequence[int]) -> float:
+    """How far the right side lies from the end of its metric, where one score meets another."""
+    alone = len(contrast.left) == len(contrast.right) == 1 and not contrast.against
+    if not alone or contrast.of == "spread" or not seeds:
+        return math.inf
+    low, high = ends_of(contrast.right[0])
+    mean = fmean(right[0][seed] for seed in seeds)
+    return high - mean if contrast.expect == "higher" else mean - low
+
+
+def ends_of(side: Side) -> tuple[float, float]:
+    """Between which values the metric of a side lies; infinite where nothing bounds it."""
+    given = [registry.find(TASKS, parse(side.task).name).target.metrics]
+    if side.probe:
+        given.append(registry.find(PROBES, parse(side.probe).name).target.metrics)
+    for metric in chain.from_iterable(given):
+        if metric.name == side.metric:
+            low, high = metric.low, metric.high
+            return -math.inf if low is None else low, math.inf if high is None else high
+    return -math.inf, math.inf
+
+
+def _has_learned(wanted: Learned, values: Values, seeds: Sequence[int], request: Request) -> bool:
+    """Whether the mean of a side reaches what is asked of it, over the seeds of its contrast."""
+    scores = _by_seed(wanted.side, values, seeds, request)
+    return not seeds or (len(scores) == len(seeds) and fmean(scores.values()) >= wanted.low)
 
 
 def _by_seed(

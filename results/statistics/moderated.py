@@ -66,6 +66,19 @@ class ModeratedDifference(PairedDifference):
             return 2.0**-self.count if inside > ROUNDING * margin else 1.0
         return float(special.stdtr(self.freedom, -inside / self.error))
 
+    def p_short(self, bound: float) -> float:
+        """P value of "the true difference is at least `bound`"; one-sided.
+
+        Args:
+            bound: In the unit of the scores, fixed before the run.
+        """
+        if self.count < 2:
+            return 1.0
+        short = bound - self.estimate
+        if not self.error:
+            return 2.0**-self.count if short > ROUNDING * abs(bound) else 1.0
+        return float(special.stdtr(self.freedom, -short / self.error))
+
     def p_beyond(self, margin: float) -> float:
         """P value of "the true difference is at most the margin", on the side of the estimate.
 

@@ -25,6 +25,8 @@ MANY_SEEDS = 100
 """From here on a t distribution is as good as normal."""
 SECOND_LEVEL = 0.025
 """Error rate of its second sample, so that both samples are wrong in at most 7.5% of claims."""
+ROOM = 2.0
+"""Margins that must be left to the end of a metric before a difference can be called too small."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,11 @@ class Observed:
     margin: float
     of: Compared = "mean"
     """Whether scores are compared, or their distances from the median of the common seeds."""
+    room: float = math.inf
+    """How far the mean of the right side lies from the end of the metric in the expected direction;
+    infinite where nothing bounds it."""
+    learned: bool = True
+    """Whether the networks learned what the contrast asks of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,25 +58,32 @@ class Finding:
     p: float
     """Of "no difference"."""
     p_outside: float
-    """Of "the difference is at least the margin"; 1 without a margin."""
+    """Of "the difference is at least the margin": in the expected direction, or either way where
+    equality is expected; 1 without a margin."""
     seeds_to_decide: int | None
     """Seeds with which 80% of runs would decide, if the difference is the one seen; None where
     that is unknown."""
     still: bool = False
     """Whether a difference was expected, and no seed has any."""
+    cramped: bool = False
+    """Whether it is too small, and the metric leaves no room for one that is large enough."""
+    unlearned: bool = False
+    """Whether a network has not learned what the contrast asks of it."""
 
 
 def findings_of(
-    observed: Sequence[Observed], needed: Needed = "all", level: float = LEVEL
+    observed: Sequence[Observed], needed: Needed = "all", level: float = LEVEL, again: float = 0.0
 ) -> list[Finding]:
     """Decide every contrast of one claim.
 
     A difference is found where it is significantly larger than the margin. It is refuted where it
-    is significant the other way, or shown to lie inside the margin. Equality is shown inside the
-    margin and refuted by a difference that is significantly larger. All else is undecided.
+    is significant the other way, or shown to be smaller than the margin. Equality is shown inside
+    the margin and refuted by a difference that is significantly larger. All else is undecided.
 
     Where a difference was expected and no seed has any, nothing is shown: both sides are at a limit
-    of the metric, such as 0 or the whole budget of steps, or they computed the same.
+    of the metric, such as 0 or the whole budget of steps, or they computed the same. A difference
+    is not too small where the right side leaves less than two margins to the end of the metric, and
+    networks that have not learned their task decide nothing.
 
     Where all contrasts must hold, a claim is wrongly supported only if each is, so that Holm's
     correction is for what refutes; where one is enough, it is for what supports.
@@ -78,12 +92,13 @@ def findings_of(
         observed: The contrasts.
         needed: Whether all must hold, or one is enough.
         level: Error rate of the claim.
+        again: Error rate of another sample, for the seeds that would decide; 0 for the same.
     """
-    gaps = [_difference(one) for one in observed]
+    gaps = [_difference(one, level) for one in observed]
     plain = [gap.p for gap in gaps]
     still = [_still(one) for one in observed]
     outside = [
-        gap.p_outside(one.margin) if one.margin and _enough(one, gap) and not same else 1.0
+        _short(one, gap) if one.margin and _enough(one, gap) and not same else 1.0
         for gap, one, same in zip(gaps, observed, still, strict=True)
     ]
     beyond = [
@@ -95,17 +110,23 @@ def findings_of(
     refuted = [_Ps(*ps) for ps in adjusted]
     if needed == "any":
         held, refuted = refuted, held
-    return [
-        Finding(
-            verdict=_decided(one, gap.estimate, held[at], refuted[at], level),
-            difference=gap,
-            p=plain[at],
-            p_outside=outside[at],
-            seeds_to_decide=_seeds(one, gap, level),
-            still=still[at],
+    found = []
+    for at, (one, gap) in enumerate(zip(observed, gaps, strict=True)):
+        verdict = _decided(one, gap.estimate, held[at], refuted[at], level)
+        cramped = _too_small(one, gap, refuted[at], level) and one.room < ROOM * one.margin
+        found.append(
+            Finding(
+                verdict="undecided" if cramped or not one.learned else verdict,
+                difference=gap,
+                p=plain[at],
+                p_outside=outside[at],
+                seeds_to_decide=_seeds(one, gap, again or level),
+                still=still[at],
+                cramped=cramped,
+                unlearned=not one.learned,
+            )
         )
-        for at, (one, gap) in enumerate(zip(observed, gaps, strict=True))
-    ]
+    return found
 
 
 def verdict_of(parts: Sequence[ClaimVerdict], needed: Needed) -> ClaimVerdict:
@@ -139,7 +160,24 @@ class _Ps(NamedTuple):
     """Of "the difference is at least the margin"."""
 
 
-def _difference(one: Observed) -> ModeratedDifference:
+def _short(one: Observed, gap: ModeratedDifference) -> float:
+    """P value of a difference that is at least the margin: the expected one, or of either sign."""
+    if one.expect == "equal":
+        return gap.p_outside(one.margin)
+    mirrored = replace(gap, estimate=-gap.estimate)
+    return (mirrored if one.expect == "lower" else gap).p_short(one.margin)
+
+
+def _too_small(one: Observed, gap: ModeratedDifference, refuted: _Ps, level: float) -> bool:
+    """Whether a difference is refuted by its size alone, not by its sign."""
+    if one.expect == "equal":
+        return False
+    signed = gap.estimate if one.expect == "higher" else -gap.estimate
+    other_way = refuted.same < level and signed < 0
+    return refuted.outside < level and not other_way
+
+
+def _difference(one: Observed, level: float) -> ModeratedDifference:
     """The plain paired t test, which a table of two is: sums of sides have no table of their own.
 
     Of distances from the median it is a test of spread (Brown & Forsythe, 1974) for pairs of seeds.
@@ -160,7 +198,7 @@ def _difference(one: Observed) -> ModeratedDifference:
         common = sorted(left.keys() & right.keys())
         left, right = (_distances({at: side[at] for at in common}) for side in (left, right))
     table = ModeratedTable({"left": left, "right": right})
-    gap = table.difference("left", "right", 1 - LEVEL)
+    gap = table.difference("left", "right", 1 - level)
     return gap if _enough(one, gap) else replace(gap, p=1.0)
 
 
@@ -205,11 +243,9 @@ def _seeds(one: Observed, gap: ModeratedDifference, level: float) -> int | None:
     """
     if gap.count < 2 or not gap.error:
         return None
+    # what was expected is decided on its side of the margin
     signed = -gap.estimate if one.expect == "lower" else gap.estimate
-    # what has the expected direction is decided on its side of the margin
-    distance = abs(signed)
-    if one.expect == "equal" or signed > 0:
-        distance = abs(one.margin - distance)
+    distance = abs(one.margin - (abs(signed) if one.expect == "equal" else signed))
     if not distance:
         return None
     spread = gap.error * math.sqrt(gap.count)

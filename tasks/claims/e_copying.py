@@ -9,9 +9,13 @@ unknown = partial(Side, task="oov_copy", metric="oov_accuracy")
 rare = partial(Side, task="transduction[rule=dict,vocab=200,pairs=500]", metric="token_accuracy")
 marked = partial(Side, task="after_marker", metric="token_accuracy")
 EMBED, BOTH = "pooling[embedding=32,encoder=embed]", "pooling[embedding=32,encoder=birnn]"
-ONE = "transformer_decoder[width=32,layers=1,heads=1,short_convolution=3]"
-TWO = "transformer_decoder[width=32,layers=1,heads=2,short_convolution=3]"
-looked_up = partial(Side, variant="scaled_dot", task="two_lookup", metric="token_accuracy")
+apart = partial(
+    Side,
+    variant="scaled_dot",
+    task="tinyshakespeare",
+    metric="head_js_nats",
+    probe="head_diversity",
+)
 
 for one in (
     Claim(
@@ -77,32 +81,23 @@ for one in (
     ),
     Claim(
         key="C34",
-        title="Several heads look at different places, and two facts need two of them.",
+        title="Several heads look at different places.",
         source=NOTES,
         quote="multiple attention heads focus on different parts of the sentence",
         contrasts=(
             Contrast(
-                title="two facts in one layer, two heads minus one, token accuracy",
-                left=(looked_up(backbone=TWO),),
-                right=(looked_up(backbone=ONE),),
+                title="Jensen-Shannon divergence of heads, trained minus after one step (nats)",
+                left=(apart(),),
+                right=(apart(training="adam[steps=1,evaluate_every=1]"),),
                 expect="higher",
-                margin=0.1,
-            ),
-            Contrast(
-                title="Jensen-Shannon divergence of two heads, minus 0.05 nats",
-                left=(
-                    Side(
-                        variant="scaled_dot",
-                        task="two_lookup",
-                        backbone=TWO,
-                        metric="head_js_nats",
-                        probe="head_diversity",
-                    ),
-                ),
-                against=0.05,
-                expect="higher",
+                margin=0.05,
             ),
         ),
+        note="In a character language model. Whether a task needs several heads is not in the quoted "
+        "sentence and not tested: one head can read two places at half the weight each.",
+        rewritten="Until November 27, 2026 it also asked that two heads answer what one cannot, on "
+        "`two_lookup`, which needs two layers and which neither network learned. That test said "
+        "“contradicted”.",
         priority=4,
     ),
 ):

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from bench.api.backbone import Backbone
 from bench.api.batch import Batch
@@ -26,9 +25,7 @@ from bench.api.registry import Citation, register
 from bench.api.trace import Mode
 from tasks.backbones.transformer_blocks import Block
 from tasks.probes.diagnostic_metric import diagnostic
-
-RIDGE = 1e-3
-"""Penalty, as a share of the mean variance of a state's coordinates."""
+from tasks.probes.linear_readout import half_of, read_linearly
 
 
 @register(
@@ -52,13 +49,13 @@ class PositionReadout(Probe):
         """Fit and score a readout for each layer, all of them on the same halves."""
         seen = [_layers(subject.backbone, batch) for batch in subject.batches]
         places = torch.cat([_places(one.real) for one in seen])
-        fit = _half(torch.cat([one.real.sum(1) for one in seen]), subject.seed).to(places.device)
+        fit = half_of(torch.cat([one.real.sum(1) for one in seen]), subject.seed).to(places.device)
         if min(int(fit.sum()), int((~fit).sum())) < 2:
             raise Refused("there are too few examples to fit a readout and to score it.")
         found = []
         for layer in range(len(seen[0].states)):
             states = torch.cat([one.states[layer][one.real] for one in seen]).double()
-            right = _read(states[fit], places[fit], states[~fit]) == places[~fit]
+            right = read_linearly(states[fit], places[fit], states[~fit]) == places[~fit]
             found.append(
                 Scored(
                     metric="position_accuracy",
@@ -112,31 +109,3 @@ def _layers(backbone: Backbone, batch: Batch) -> _Layers:
 def _places(real: Bool[Tensor, "B L"]) -> Int[Tensor, " N"]:
     """The place of every real token, example by example."""
     return torch.arange(real.shape[1], device=real.device).expand_as(real)[real]
-
-
-def _half(counts: Int[Tensor, " B"], seed: int) -> Bool[Tensor, " N"]:
-    """Which tokens belong to a random half of the examples, which stay whole.
-
-    Args:
-        counts: Tokens of each example.
-        seed: Of the draw.
-    """
-    order = torch.randperm(len(counts), generator=torch.Generator().manual_seed(seed))
-    first = torch.zeros(len(counts), dtype=torch.bool)
-    first[order[: len(counts) // 2]] = True
-    return first.repeat_interleave(counts.cpu())
-
-
-def _read(
-    known: Float[Tensor, "N D"], places: Int[Tensor, " N"], asked: Float[Tensor, "M D"]
-) -> Int[Tensor, " M"]:
-    """The likeliest place of states, by ridge regression with an intercept on other states."""
-    wanted = functional.one_hot(places).to(known)
-    # unit variance for the penalty, whatever the scale of a layer is
-    middle = known.mean(0)
-    spread = known.var(0).mean().clamp(min=1e-30).sqrt()
-    scaled = (known - middle) / spread
-    gram = scaled.T @ scaled + RIDGE * len(known) * torch.eye(known.shape[1]).to(known)
-    usual = wanted.mean(0)
-    fitted = torch.linalg.solve(gram, scaled.T @ (wanted - usual))
-    return ((asked - middle) / spread @ fitted + usual).argmax(-1)

@@ -9,7 +9,8 @@ from bench.api.registry import make
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from tasks.probes import position_readout
-from tasks.probes.position_readout import RIDGE, _half, _layers, _read
+from tasks.probes.linear_readout import RIDGE, half_of, read_linearly
+from tasks.probes.position_readout import _layers
 
 TASK = "distant_pair[farthest=4,length=12,pairs=2,evaluate=64]"
 NETWORK = "tagger[width=64,heads=2,layers=3]"
@@ -71,17 +72,19 @@ def test_the_readout_is_ridge_regression_on_one_hot_places():
         torch.cat((wanted - wanted.mean(0), torch.zeros(5, 4).double())),
     ).solution
     expected = ((asked - middle) / spread @ weights + wanted.mean(0)).argmax(-1)
-    assert torch.equal(_read(known, places, asked), expected)
+    assert torch.equal(read_linearly(known, places, asked), expected)
 
 
 def test_the_scale_of_states_does_not_matter():
     known, asked, places = normal(40, 5), normal(30, 5, seed=1), torch.arange(40) % 4
-    assert torch.equal(_read(known, places, asked), _read(1e6 * known + 3, places, 1e6 * asked + 3))
+    assert torch.equal(
+        read_linearly(known, places, asked), read_linearly(1e6 * known + 3, places, 1e6 * asked + 3)
+    )
 
 
 def test_an_example_is_in_one_half_with_all_its_tokens():
     counts = torch.tensor([3, 1, 4, 1, 5, 9])
-    halves = [set(part.tolist()) for part in _half(counts, 7).split(counts.tolist())]
+    halves = [set(part.tolist()) for part in half_of(counts, 7).split(counts.tolist())]
     assert all(len(half) == 1 for half in halves)
     assert sum(half == {True} for half in halves) == 3
 
