@@ -1,7 +1,11 @@
 """`--match`: a plan whose networks have the size of the baseline's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+import torch
 
 from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector, Refused
@@ -10,6 +14,7 @@ from bench.running.left_out import LeftOut, no_time_to_train, not_matched
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
+from bench.running.worker import WorkerSettings
 from bench.training.matching import BY_TIME, Matcher
 from results.json_values import as_object, as_text
 from results.store import Store
@@ -34,13 +39,25 @@ def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) ->
     timed = store if made.request.match == BY_TIME[0] else None
     matches = _Matches(made.request, Matcher(made.request.match, data_dir), made, timed)
     trained: list[PlannedCell] = []
-    left = [matches.again(one) for one in made.left_out]
-    for planned in made.quality:
-        try:
-            trained.append(replace(planned, cell=matches.of(planned.cell)))
-        except Refused as error:
-            left.append(not_matched(made.request, planned.cell, str(error)))
+    with _threads_of_a_worker():
+        left = [matches.again(one) for one in made.left_out]
+        for planned in made.quality:
+            try:
+                trained.append(replace(planned, cell=matches.of(planned.cell)))
+            except Refused as error:
+                left.append(not_matched(made.request, planned.cell, str(error)))
     return replace(made, quality=trained, left_out=left)
+
+
+@contextmanager
+def _threads_of_a_worker() -> Iterator[None]:
+    """With all cores a step costs other networks other shares of the time of training."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(WorkerSettings.threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Matches:

@@ -4,6 +4,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+import torch
 
 from bench.api import registry
 from bench.api.backbone import BACKBONES
@@ -93,11 +94,27 @@ def test_without_a_baseline_of_its_kind_nothing_can_be_matched(match):
     assert all("holds no scaled_dot on this task" in one.reason for one in after.left_out)
 
 
-def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, monkeypatch):
+def by_size(system, task, cell):
+    """Steps whose time is the number of parameters, so that no clock takes part."""
+    return lambda: 1e-9 * sum(one.numel() for one in system.parameters())
+
+
+def test_steps_are_timed_with_the_one_thread_that_cells_are_trained_with(monkeypatch):
+    threads = []
+
     def step_seconds(system, task, cell):
-        return lambda: 1e-9 * sum(one.numel() for one in system.parameters())
+        threads.append(torch.get_num_threads())
+        return by_size(system, task, cell)
 
     monkeypatch.setattr(matching, "step_seconds", step_seconds)
+    torch.set_num_threads(2)
+    matched(match="time", seeds=1)
+    assert set(threads) == {1}
+    assert torch.get_num_threads() == 2, "what the command had before"
+
+
+def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(matching, "step_seconds", by_size)
     made = plan(replace(SMALL, match="time"))
     with closing(Store.create(tmp_path)) as store:
         found = backbones(match_plan(made, None, store))
