@@ -3,7 +3,6 @@
 import fcntl
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from bench.running import machine_lock as locks
 from bench.running import runner
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import Job, JobResult, Outcome
+from bench.running.machine_lock import lock_file
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.runner import run_job
@@ -247,10 +247,9 @@ def test_claims_are_given_back(start, made, hold):
     assert hold(session.store.folder, [p.cell.id for p in made.quality])
 
 
-def locked_against(kind, place):
+def locked_against(kind):
     """Whether another run of this machine would have to wait for the lock."""
-    path = place / f"attention-bench-{os.getuid()}.lock"
-    with path.open("a") as file:
+    with lock_file().open("a") as file:
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -259,21 +258,17 @@ def locked_against(kind, place):
 
 
 def test_training_shares_the_machine_and_timing_owns_it(start, made):
-    place = Path(os.environ["TMPDIR"])
     seen = {}
 
     def answer(job):
-        seen[job.kind] = (
-            locked_against(fcntl.LOCK_SH, place),
-            locked_against(fcntl.LOCK_EX, place),
-        )
+        seen[job.kind] = (locked_against(fcntl.LOCK_SH), locked_against(fcntl.LOCK_EX))
         return "ok"
 
     session = start(answer)
     session.train(made.quality)
     session.measure(made.speed)
     assert seen == {"quality": (False, True), "speed": (True, True)}
-    assert not locked_against(fcntl.LOCK_EX, place)
+    assert not locked_against(fcntl.LOCK_EX)
 
 
 def test_a_run_that_waits_for_the_machine_says_so(start, made, monkeypatch):
