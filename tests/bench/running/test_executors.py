@@ -101,7 +101,7 @@ def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):
         "leaver": ("failed", "the process ended with exit code 7 and no result."),
         "quitter": ("failed", "the process ended with exit code 3 and no result."),
         "raiser": ("failed", f"RuntimeError: the score gave up (trouble.py:{line})"),
-        "hanger": ("timeout", "took longer than 4 s."),
+        "hanger": ("timeout", "took longer than 4 s; --retry timeout runs it again."),
     }
     assert "the score gave up" in found["raiser"].trace
     assert {name for name, result in found.items() if result.died} == {
@@ -276,6 +276,27 @@ def test_what_the_display_raises_is_no_death_of_a_worker():
         processes._listen(one, watch)
     assert heard == [0.5]
     assert one.result is None
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_training_that_makes_progress_does_not_hang(monkeypatch, patient):
+    now = [0.0]
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now[0])
+    one = running(cells("dot")["dot"], timeout_s=25.0, patient=patient)
+    for share in (0.1, 0.2, 0.3, 0.4):
+        now[0] += 9.0
+        one.worker.messages.append(("progress", share))
+        processes._listen(one, lambda job, share: None)
+    assert (one.result is None) == patient
+    if not patient:
+        return
+    for _ in range(3):
+        now[0] += 9.0
+        one.worker.messages.append(("progress", 0.4))  # the same as before is no progress
+        processes._listen(one, lambda job, share: None)
+    (outcome,) = one.result.outcomes
+    assert outcome.status == "timeout"
+    assert outcome.detail == "made no progress for 25 s; --retry timeout runs it again."
 
 
 def test_a_share_that_is_no_number_is_an_answer_that_cannot_be_read():
