@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
+from pathlib import Path
 
 import optuna
 from optuna.distributions import (
@@ -14,6 +15,7 @@ from optuna.distributions import (
 )
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
+from sqlalchemy import URL
 
 from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange, Range
@@ -69,7 +71,7 @@ def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
     code or data have changed.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = asked.storage or f"sqlite:///{session.store.folder / 'study.db'}"
+    storage = asked.storage or _own_storage(session.store.folder)
     found = []
     for name, spec in asked.request.specs:
         found.append(_tune(name, spec, asked, session, storage))
@@ -139,6 +141,12 @@ def _tune(
     )
     tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
     return StudyResult(name, best.value, _number(best), best.params, finals, tried)
+
+
+def _own_storage(folder: Path) -> str:
+    """URL of the database in a run folder, whose name may hold what means something in a URL."""
+    url = URL.create("sqlite", database=str(folder / "study.db"))
+    return url.render_as_string(hide_password=False)
 
 
 def opened_storage(storage: str) -> BaseStorage:
