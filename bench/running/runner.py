@@ -207,9 +207,9 @@ def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float)
     checkpoint = Checkpoint(Path(job.checkpoint)) if job.checkpoint else None
     try:
         result = train_cell(cell, data_dir=data_dir, progress=share_done, checkpoint=checkpoint)
-    except Exception:
-        # whatever it was, asked again it begins anew
-        if checkpoint is not None:
+    except Exception as error:
+        # asked again it begins anew, but where the cause lies outside of it, as a full disk does
+        if checkpoint is not None and not reason_of(error).environmental:
             checkpoint.remove()
         raise
     if job.keep_models and result.system is not None:

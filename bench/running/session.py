@@ -167,8 +167,8 @@ class Session:
         found: list[Outcome] = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
-            # after the result is stored; what was killed may be asked again, and goes on then
-            if not result.died:
+            # after the result is stored; what was killed or met a full disk goes on next time
+            if not result.died and not any(one.environmental for one in result.outcomes):
                 Path(job.checkpoint).unlink(missing_ok=True)
         return found
 

@@ -6,6 +6,7 @@ over.
 
 import pickle
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from bench.api.batch import Batch
 from bench.api.metric import Scored
+from bench.api.plain_text import message_of
 from bench.api.whole_file import written_whole
 from bench.training.evaluate import Evaluated
 from bench.training.training import Training
@@ -25,6 +27,8 @@ EVERY_S = 60.0
 """Least wall time between two writings of a file (s). Shorter trainings write none."""
 DAMAGED = (OSError, EOFError, RuntimeError, ValueError, KeyError, TypeError, pickle.PickleError)
 """What reading a file raises that is not whole."""
+UNWRITTEN = (OSError, RuntimeError)
+"""What writing a file raises; torch raises the second one of a full disk."""
 
 
 class OtherData(Exception):
@@ -39,9 +43,12 @@ class Checkpoint:
     every_s: float = EVERY_S
     _last: float = field(default_factory=time.monotonic)
     _targets: Tensor | None = None
+    _warned: bool = False
 
     def save(self, run: Training, rows: Sequence[Row], batch: Batch) -> None:
         """Write down where a training is, if it was not done a moment ago.
+
+        Where it cannot be written, training goes on, and the last file that could stays.
 
         Args:
             run: Between two updates.
@@ -51,9 +58,24 @@ class Checkpoint:
         if time.monotonic() - self._last < self.every_s:
             return
         measured = [asdict(row) for row in rows]
-        with written_whole(self.path, durable=False) as draft:
-            torch.save({**_progress(run), "rows": measured, "targets": batch.targets}, draft)
+        kept = {**_progress(run), "rows": measured, "targets": batch.targets}
+        try:
+            with written_whole(self.path, durable=False) as draft:
+                torch.save(kept, draft)
+        except UNWRITTEN as error:
+            self._warn(error)
         self._last = time.monotonic()
+
+    def _warn(self, error: Exception) -> None:
+        """Say once why nothing was written; it may be so at every validation."""
+        if not self._warned:
+            warnings.warn(
+                f"this training is not kept in {self.path} ({message_of(error)}); it goes on, but "
+                "one that is killed now loses what it has done since the last file.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        self._warned = True
 
     def load(self, run: Training) -> list[Row] | None:
         """Bring a fresh training to where the file says; returns the rows that were measured.

@@ -1,5 +1,6 @@
 """A run into a folder: finished cells stay finished, and every cell is run by one process."""
 
+import errno
 import fcntl
 import io
 import json
@@ -533,6 +534,28 @@ def test_a_training_whose_process_died_keeps_its_checkpoint_for_the_next_time(st
     (job,) = first.executor.done
     assert Path(job.checkpoint).is_file()
     again = start(retry=frozenset({"failed"}))
+    again.train(made.quality[:1])
+    assert [one.checkpoint for one in again.executor.done] == [job.checkpoint]
+    assert not Path(job.checkpoint).exists()
+
+
+def test_a_training_that_a_full_disk_ended_keeps_its_checkpoint_for_the_next_time(
+    start, made, monkeypatch
+):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def end(job):
+        left(Path(job.checkpoint))
+        return run_job(job, None, lambda _: None)
+
+    monkeypatch.setattr(runner, "train_cell", full)
+    first = start(end)
+    first.train(made.quality[:1])
+    (job,) = first.executor.done
+    assert first.tally.counts == {"failed": 1}
+    assert Path(job.checkpoint).is_file()
+    again = start()
     again.train(made.quality[:1])
     assert [one.checkpoint for one in again.executor.done] == [job.checkpoint]
     assert not Path(job.checkpoint).exists()

@@ -108,6 +108,36 @@ def test_a_file_is_written_at_most_once_a_minute(smoke, tmp_path, monkeypatch):
     assert len(written) == 2, "of seven validations before the last"
 
 
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RuntimeError("failed writing file")]
+)
+def test_what_cannot_be_written_ends_no_training_and_the_last_whole_file_stays(
+    error, smoke, tmp_path, monkeypatch
+):
+    honest, tried = torch.save, []
+
+    def save(content, path):
+        tried.append(path)
+        if len(tried) > 1:
+            path.write_bytes(b"half of it")
+            raise error
+        honest(content, path)
+
+    monkeypatch.setattr(module.torch, "save", save)
+    cell = smoke(protocol=PROTOCOL)
+    kept = Checkpoint(tmp_path / "one.pt", every_s=0.0)
+    with pytest.warns(RuntimeWarning, match="this training is not kept in") as told:
+        done = train_cell(cell, checkpoint=kept)
+    assert len(tried) == 3
+    assert len(told) == 1, "once, however often it was tried"
+    assert untimed(done.rows) == untimed(train_cell(cell).rows)
+    assert [one.name for one in tmp_path.iterdir()] == ["one.pt"]
+    steps = []
+    monkeypatch.setattr(module.torch, "save", honest)
+    train_cell(cell, progress=lambda _: steps.append(1), checkpoint=Checkpoint(kept.path))
+    assert len(steps) == 6, "two updates of eight were kept"
+
+
 def test_another_cell_reads_another_file(smoke, kill):
     """Names of files are the caller's; a file of another network is never half taken."""
     kept = kill(smoke(protocol=PROTOCOL))
