@@ -13,7 +13,7 @@ from bench.api.cell import Cell
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.cli.plan import lacking_lines
-from bench.cli.run_end import Shown, print_end, run_parts
+from bench.cli.run_end import Shown, has_option, print_end, run_parts
 from bench.cli.run_options import RunOptions
 from bench.cli.sentences import (
     CELLS_FAILED,
@@ -130,17 +130,11 @@ def refuse_other_preset(
     held = RunCatalog.from_json(as_object(run.read_json(CATALOG)))
     if held.preset and held.ranks != options.size.ranks:
         small = options.preset if held.ranks else held.preset
-        same = f", or --preset {held.preset}" if _takes_a_preset() else ""
+        same = f", or --preset {held.preset}" if has_option("preset") else ""
         raise InvalidConfig(
             f"{run.folder} is a run of the preset {held.preset}, and cells of {small} are too "
             f"small to be ranked beside others; give {instead}{same}."
         )
-
-
-def _takes_a_preset() -> bool:
-    """Whether the command that runs has `--preset`, which `demo` and `reproduce` have not."""
-    running = click.get_current_context(silent=True)
-    return running is None or any(one.name == "preset" for one in running.command.params)
 
 
 def _plan_probes(options: RunOptions, made: Plan) -> None:

@@ -95,7 +95,8 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     source = open_run(run)
     refuse_without_plugins(source, options.plugin)
     labels, others = _drawn(source, count, draw)
-    asked = replace(options, cells=tuple(labels), out=out, verify=False)
+    # whoever was too slow is asked again by the same command
+    asked = replace(options, cells=tuple(labels), out=out, verify=False, retry=("timeout",))
     found: "list[Reproduced]" = []
 
     def compared(folder: "RunFolder") -> list[str]:
@@ -103,7 +104,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
             found.extend(one for one in reproduced(source, store) if one.label in labels)
         return [_told(found, len(labels), others)]
 
-    ended = execute(asked, cell_plan(asked), shown=compared)
+    ended = execute(asked, cell_plan(asked, labels), shown=compared)
     if ended == INTERRUPTED:
         return ended
     why = _why_not(found, len(labels), tolerance)
@@ -123,26 +124,32 @@ def _why_not(found: "list[Reproduced]", asked: int, tolerance: float) -> str:
     return f"not reproduced: of {asked} cells {', '.join(said)}." if said else ""
 
 
-def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[list[str], int]:
-    """Labels of some cells that were trained, and how many of another revision were left out."""
+def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[dict[str, float], int]:
+    """Labels of some cells that were trained, with the seconds that each took.
+
+    Also how many cells of another revision were left out.
+    """
     from bench.api.cell import cell_from_dict
     from bench.api.errors import InvalidConfig
     from bench.running.revisions import canonical_cell, revisions_of
 
     trained = [
-        cell_from_dict(dict(record.cell))
+        (cell_from_dict(dict(record.cell)), record.seconds)
         for record in source.ledger().newest().values()
         if record.status == "ok" and record.cell["kind"] == "quality"
     ]
-    known = [cell for cell in trained if revisions_of(canonical_cell(cell)) == cell.revisions]
+    known = {
+        cell.label: seconds
+        for cell, seconds in trained
+        if revisions_of(canonical_cell(cell)) == cell.revisions
+    }
     if not known:
         raise InvalidConfig(
             "there is no trained cell that this version of the code could train again; give a run "
             "folder or a pack with trained cells."
         )
-    labels = sorted(cell.label for cell in known)
-    drawn = random.Random(draw).sample(labels, min(count, len(labels)))
-    return drawn, len(trained) - len(known)
+    drawn = random.Random(draw).sample(sorted(known), min(count, len(known)))
+    return {label: known[label] for label in drawn}, len(trained) - len(known)
 
 
 def _scores(one: "Reproduced") -> str:

@@ -1,7 +1,9 @@
 """`bench run`: run variants on tasks, time them, and write a report."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +21,8 @@ OTHER_COMMANDS = {
     "trial": "`bench study` and `bench calibrate` train those",
 }
 """Kinds of cells that no run has, and where they come from."""
+LEAST_AGAIN_S = 60.0
+"""Least expected of a cell that another machine has run (s): this one may be busy."""
 
 
 @click.command("run")
@@ -131,8 +135,12 @@ def _refuse_nothing(made: "Plan") -> None:
         click.echo(f"left out: {one.label}: {one.reason}", err=True)
 
 
-def cell_plan(options: "RunOptions") -> "Plan":
+def cell_plan(options: "RunOptions", before: Mapping[str, float] = MappingProxyType({})) -> "Plan":
     """A plan of the cells whose labels were given.
+
+    Args:
+        options: With the labels.
+        before: What another run took for the cell of a label (s); the planner says it of others.
 
     Raises:
         InvalidConfig: A label is of an older or newer revision of the code, or of a cell that no
@@ -143,14 +151,15 @@ def cell_plan(options: "RunOptions") -> "Plan":
     from bench.api.resolve import resolve
     from bench.api.selector import parse
     from bench.running.plan import Plan
-    from bench.running.quality_cells import PlannedCell
+    from bench.running.quality_cells import PlannedCell, expected_of_label
     from bench.running.request import AskedTask, AskedVariant
     from bench.running.revisions import canonical_cell, revisions_of
+    from bench.running.speed_cells import timed_alone_s
     from bench.training.analysis import trained_cell
 
-    cells = [canonical_cell(parse_label(label)) for label in options.cells]
     made = Plan(options)
-    for cell in cells:
+    for label in options.cells:
+        cell = canonical_cell(parse_label(label))
         if cell.kind in OTHER_COMMANDS:
             raise InvalidConfig(
                 f"a run has no cell of kind {cell.kind}; {OTHER_COMMANDS[cell.kind]}."
@@ -167,9 +176,10 @@ def cell_plan(options: "RunOptions") -> "Plan":
         spec = resolve(ran.variant)
         made.add([AskedVariant(spec.name, spec)])
         if ran.kind == "speed":
-            made.speed.append(PlannedCell(ran, 60.0, spec))
+            made.speed.append(PlannedCell(ran, timed_alone_s(ran, spec), spec))
         else:
-            task = parse(ran.task)
-            made.quality.append(PlannedCell(ran, 60.0, spec, AskedTask(task.name, task)))
+            task, expected = parse(ran.task), expected_of_label(ran, spec, options.preset)
+            seconds = max(LEAST_AGAIN_S, before[label]) if label in before else expected
+            made.quality.append(PlannedCell(ran, seconds, spec, AskedTask(task.name, task)))
     made.add([options.asked_baseline])
     return made

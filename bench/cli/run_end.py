@@ -63,10 +63,10 @@ def _endings(tally: Tally, folder: "RunFolder", options: RunOptions) -> list[str
     if "failed" in asked and tally.failed:
         log = folder.path / LOG  # only what nobody expected has a traceback
         traced = f"{log} has the tracebacks, and " if log.exists() else ""
-        found.append(
-            f"{counted(tally.failed, 'cell')} failed; {traced}"
-            f"--retry {' --retry '.join(tally.failures)} runs them again."
-        )
+        again = f"--retry {' --retry '.join(tally.failures)} runs them again"
+        if not has_option("retry"):
+            again = "another --out runs them again"
+        found.append(f"{counted(tally.failed, 'cell')} failed; {traced}{again}.")
     if tally.refused and ("refused" in asked or not tally.with_value):
         found.append(f"{counted(tally.refused, 'cell')} refused; the reasons are above.")
     if "red" in asked:
@@ -80,6 +80,12 @@ def _endings(tally: Tally, folder: "RunFolder", options: RunOptions) -> list[str
                 for one in worse
             ]
     return found
+
+
+def has_option(name: str) -> bool:
+    """Whether the command that runs has an option; `demo` and `reproduce` have few."""
+    running = click.get_current_context(silent=True)
+    return running is None or any(one.name == name for one in running.command.params)
 
 
 def _red_endings(folder: "RunFolder", options: RunOptions) -> list[str]:
@@ -204,7 +210,8 @@ def _finished_before(tally: Tally) -> str:
     if not tally.already:
         return ""
     refused = tally.before["refused"]
-    again = f"; {refused} refused before; --retry refused asks them again" if refused else ""
+    asks = "--retry refused asks them again" if has_option("retry") else "another --out asks again"
+    again = f"; {refused} refused before; {asks}" if refused else ""
     kept = tally.before["other_code"]
     other = f"; {kept} of them of other code or data, kept and not ranked" if kept else ""
     return f", {tally.already} were finished before{other}{again}"

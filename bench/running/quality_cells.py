@@ -1,6 +1,7 @@
 """Cells that train: default tasks with controls, the preset's shared tasks, and comparisons."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bench.api import registry
@@ -19,6 +20,9 @@ from bench.running.presets import sizes_of
 from bench.running.request import AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol, read_protocol
+
+UNKNOWN_S = 60.0
+"""Expected of a cell of a task that has no sizes (s)."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +204,41 @@ def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
     if asked.cpu_seconds:
         return min(mine * share, asked.cpu_seconds)
     return mine * min(share, 100.0)
+
+
+def expected_of_label(cell: Cell, spec: VariantSpec, preset: str) -> float:
+    """What the planner expects of a cell that is named by its label (CPU s).
+
+    A label does not say the preset: it is one at whose size the task is, first the one that was
+    asked for. Where there is none, the longest figure counts.
+
+    Args:
+        cell: A trained cell.
+        spec: Its variant.
+        preset: The one that was asked for.
+    """
+    task, protocol = parse(cell.task), parse(cell.protocol)
+    sizes = []
+    for sized, size in _every_size(task, sizes_of(preset)):
+        if sized == task:
+            return _expected(size, protocol, spec)
+        sizes.append(size)
+    return max((_expected(size, protocol, spec) for size in sizes), default=UNKNOWN_S)
+
+
+def _every_size(task: Selector, first: str) -> Iterator[tuple[Selector, TaskPreset]]:
+    """A task at the size of every preset that has one, calibrated and not; one preset comes first.
+
+    Of its own options those stay that make it another task, as the rule of a transduction does.
+    """
+    target = registry.find(TASKS, task.name).target
+    telling = {key: task.options[key] for key in target.named_by if key in task.options}
+    for preset in sorted(target.presets, key=lambda name: name != first):
+        for calibrated in (True, False):
+            with suppress(InvalidConfig):  # a size that does not go with these options
+                asked = Selector(task.name, telling)
+                sized, size, _ = sized_task(asked, preset, calibrated=calibrated)
+                yield sized, size
 
 
 def sized_task(

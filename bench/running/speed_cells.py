@@ -13,7 +13,7 @@ from bench.api.resolve import VariantSpec
 from bench.api.variant import MECHANISMS
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
-from bench.timing.shape import AttendShape, Place
+from bench.timing.shape import AttendShape, Place, parse_rounds, parse_shape
 
 QUADRATIC = 2.0
 USUAL_S = 1.5
@@ -98,7 +98,7 @@ def _speed_cell(request: Request, spec: VariantSpec, shape: AttendShape) -> Plan
     )
     size = request.size
     if shape.place == "slot" or request.shape:
-        seconds = _typed_seconds(spec, shape, request)
+        seconds = _typed_seconds(spec, shape, request.device, request.rounds_of(shape).most_s)
     else:
         seconds = size.speed_s / len(size.lengths) if size.lengths else USUAL_S
     if request.impl == "compiled":
@@ -106,16 +106,23 @@ def _speed_cell(request: Request, spec: VariantSpec, shape: AttendShape) -> Plan
     return PlannedCell(cell, seconds, spec)
 
 
-def _typed_seconds(spec: VariantSpec, shape: AttendShape, request: Request) -> float:
+def timed_alone_s(cell: Cell, spec: VariantSpec) -> float:
+    """Expected time (s) of a cell that is named by its label, as at a shape of the command."""
+    most_s = parse_rounds(cell.protocol).most_s
+    seconds = _typed_seconds(spec, parse_shape(cell.task), cell.device, most_s)
+    return seconds + (COMPILED_S if cell.impl == "compiled" else 0.0)
+
+
+def _typed_seconds(spec: VariantSpec, shape: AttendShape, device: str, most_s: float) -> float:
     """Expected time (s) at a shape of the command: attention between all pairs, and projections."""
     width, length = shape.heads * shape.width, shape.length
     flops = 8 * width**2 * length if shape.place == "slot" else 0
     if _declared_time(spec) >= QUADRATIC:
         flops += 4 * width * length**2
     flops *= shape.batch * timed_layers(spec)
-    if request.device != "cpu":
+    if device != "cpu":
         return GPU_S + CALLS * flops / GPU_FLOPS_A_SECOND
-    call, most_s = flops / FLOPS_A_SECOND, request.rounds_of(shape).most_s
+    call = flops / FLOPS_A_SECOND
     refused = most_s and call > most_s
     return USUAL_S + (0.0 if refused else CALLS * call)
 

@@ -10,6 +10,9 @@ import pytest
 
 from bench.api.cell import parse_label
 from bench.cli import execution, registered
+from bench.cli.run import cell_plan
+from bench.cli.run_options import RunOptions
+from bench.running import runner
 from bench.running.presets import PRESETS
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
@@ -306,6 +309,36 @@ def test_cells_of_a_run_are_trained_again_and_compared(call, finished, tmp_path)
     assert call(*words, "--tolerance", 0.3)[0] == 0
 
 
+def test_a_cell_that_was_slow_before_is_given_as_long_and_asked_again(
+    call, finished, tmp_path, monkeypatch
+):
+    label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
+    asked = RunOptions(cells=(label,), preset="smoke")
+    assert cell_plan(asked, {label: 5000.0}).quality[0].seconds == 5000.0
+    assert cell_plan(asked, {label: 0.5}).quality[0].seconds == 60.0
+    assert 0 < cell_plan(asked).quality[0].seconds < 60.0, "the planner's figure"
+    seen = []
+    monkeypatch.setattr(
+        execution, "execute", lambda options, made, **_: seen.append(options) or 130
+    )
+    call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
+    assert seen[0].retry == ("timeout",)
+
+
+def test_no_retry_is_advised_where_none_can_be_given(call, finished, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise ValueError("whatever")
+
+    monkeypatch.setattr(runner, "train_cell", fail)
+    code, _, err = call("reproduce", finished, "--cells", 1, "--inline", "--out", tmp_path / "a")
+    assert code == 1
+    assert "another --out runs them again." in err
+    assert "--retry" not in err
+    code, _, err = call("run", "--variants", "dot", *SMOKE, "--out", tmp_path / "b")
+    assert code == 1
+    assert "--retry failed runs them again." in err
+
+
 @pytest.mark.parametrize("tolerance", ["nan", "-1", "inf"])
 def test_a_tolerance_beyond_which_nothing_could_be_is_refused(call, tolerance):
     code, out, err = call("reproduce", "nowhere", f"--tolerance={tolerance}")
@@ -333,8 +366,6 @@ def test_a_run_that_trained_nothing_cannot_be_trained_again(call):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_run_goes_where_its_preset_says_unless_told(name):
-    from bench.cli.run_options import RunOptions
-
     assert RunOptions(preset=name).folder == Path("runs") / name
     assert RunOptions(preset=name, out="x").folder == Path("x")
 

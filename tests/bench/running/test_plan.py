@@ -20,10 +20,16 @@ from bench.cli.main import cli
 from bench.running.left_out import CHOOSING, FILES, NARROWING
 from bench.running.plan import OTHERWISE, plan
 from bench.running.presets import PRESETS
-from bench.running.quality_cells import plain_task, roster_of, shared_tasks, uniform_baselines
+from bench.running.quality_cells import (
+    expected_of_label,
+    plain_task,
+    roster_of,
+    shared_tasks,
+    uniform_baselines,
+)
 from bench.running.request import Request
 from bench.running.revisions import revisions_of
-from bench.running.speed_cells import speed_regimes
+from bench.running.speed_cells import speed_regimes, timed_alone_s
 from bench.timing.block import group_blocks
 from bench.timing.shape import parse_rounds, parse_shape
 from bench.training.protocol import read_protocol
@@ -503,6 +509,30 @@ def test_what_is_expected_follows_the_batch_and_the_seconds_that_are_given():
     assert expected(cpu_seconds=expected() / 2) == pytest.approx(expected() / 2)
     assert expected(cpu_seconds=1000.0) == expected(), "the steps end it before"
     assert expected(steps=10**9, cpu_seconds=1000.0) == 1000.0
+
+
+@pytest.mark.parametrize("preset", ["smoke", "quick", "families"])
+def test_a_cell_that_is_named_by_its_label_is_expected_to_take_what_its_plan_says(preset):
+    tasks = "recall,offset,transduction[rule=reverse],after_marker"
+    made = plan(Request(variants="additive", tasks=tasks, preset=preset, speed=False, seeds=1))
+    for asked in (preset, "quick"):
+        for one in made.quality:
+            told = expected_of_label(one.cell, one.spec, asked)
+            if asked == preset:
+                assert told == one.seconds, one.cell.label
+            assert told > 0
+
+
+def test_a_longer_slot_that_is_named_by_its_label_is_expected_to_take_longer():
+    made = plan(replace(SMALL, quality=False, shape=("slot,B=1,H=8,L=1024+131072,E=64",)))
+    short, long = (
+        [timed_alone_s(one.cell, one.spec) for one in made.speed if length in one.cell.task]
+        for length in ("=1024", "=131072")
+    )
+    assert [timed_alone_s(one.cell, one.spec) for one in made.speed] == [
+        one.seconds for one in made.speed
+    ]
+    assert min(long) > max(60.0, *short)
 
 
 def test_every_variant_may_be_written_in_capitals_and_no_task_is_called_all():
