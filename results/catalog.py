@@ -180,7 +180,7 @@ class RunCatalog:
         """Add what a later run into the same folder says; every command stays, once."""
         return replace(
             new,
-            variants={**self.variants, **new.variants},
+            variants={**self.variants, **self._named_as_before(new.variants)},
             tasks={**self.tasks, **new.tasks},
             metrics={**self.metrics, **new.metrics},
             study={**self.study, **new.study},
@@ -193,6 +193,16 @@ class RunCatalog:
             data_variable=new.data_variable or self.data_variable,
             notes=tuple(dict.fromkeys((*self.notes, *new.notes))),
         )
+
+    def _named_as_before(self, variants: Mapping[str, CatalogVariant]) -> dict[str, CatalogVariant]:
+        """What a later run says of variants; what it asked for by no name keeps its earlier one."""
+        held = self.variants
+        return {
+            name: replace(one, short=held[name].short or one.short)
+            if one.short == name and name in held
+            else one
+            for name, one in variants.items()
+        }
 
     def to_json(self) -> dict[str, object]:
         """What stands in `catalog.json`."""

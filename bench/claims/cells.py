@@ -108,7 +108,8 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
             continue
         room -= cost
         for one in new:
-            made.add([AskedVariant(one.trained.spec.name, one.trained.spec)])
+            spec = one.trained.spec
+            made.add([AskedVariant(spec.canonical.show(), spec)])
             if one.trained.cell.id not in seen:
                 made.quality.append(one.trained)
             if one.probed and one.probed.id not in seen:

@@ -174,7 +174,7 @@ def cell_plan(options: "RunOptions", before: Mapping[str, float] = MappingProxyT
             made.analysis.append(cell)
         ran = trained_cell(cell) if cell.kind == "analysis" else cell
         spec = resolve(ran.variant)
-        made.add([AskedVariant(spec.name, spec)])
+        made.add([AskedVariant(spec.canonical.show(), spec)])
         if ran.kind == "speed":
             made.speed.append(PlannedCell(ran, timed_alone_s(ran, spec), spec))
         else:

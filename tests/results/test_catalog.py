@@ -101,6 +101,17 @@ def test_a_later_run_adds_names_and_its_command_and_keeps_what_was_there():
     assert both.study == WHOLE.study
 
 
+def test_a_variant_that_a_later_run_asks_for_by_no_name_keeps_the_one_that_it_has():
+    selector = "additive[width=8]"
+    first = RunCatalog(variants={selector: CatalogVariant(short="narrow", title="Old")})
+    by_label = RunCatalog(variants={selector: CatalogVariant(short=selector, title="New")})
+    by_name = RunCatalog(variants={selector: CatalogVariant(short="slim")})
+    both = first.merged(by_label).variants[selector]
+    assert (both.short, both.title) == ("narrow", "New")
+    assert first.merged(by_name).variants[selector].short == "slim"
+    assert RunCatalog().merged(by_label).variants[selector].short == selector
+
+
 def test_notes_on_a_run_stay_when_a_later_one_goes_on_in_its_folder():
     both = WHOLE.merged(RunCatalog(notes=("New.", *WHOLE.notes)))
     assert both.notes == ("Two starts were too large.", "New.")

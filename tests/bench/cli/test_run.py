@@ -13,7 +13,9 @@ from bench.cli import execution, registered
 from bench.cli.run import cell_plan
 from bench.cli.run_options import RunOptions
 from bench.running import runner
+from bench.running.plan import plan
 from bench.running.presets import PRESETS
+from bench.running.request import Request
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
 
@@ -185,6 +187,16 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
         assert code == 0
         assert record.status == "ok"
     assert values(tmp_path / "runs" / "cells") == values(finished)
+
+
+def test_cells_of_two_variants_that_begin_alike_have_two_names():
+    both = plan(
+        Request(variants="additive,additive[width=8]", tasks="after_marker", preset="smoke")
+    )
+    labels = tuple(one.cell.label for one in both.quality)
+    named = cell_plan(RunOptions(cells=labels, preset="smoke")).variants
+    assert {"additive", "additive[width=8]"} <= set(named)
+    assert all(name == asked.text for name, asked in named.items())
 
 
 def test_a_label_of_other_code_is_refused(call, finished):
