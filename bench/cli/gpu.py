@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bench.gpu.kit import Kit
     from bench.gpu.pieces import State
     from bench.gpu.work import Workshop
+    from results.json_values import JsonObject
     from results.store import Store
 
 
@@ -73,6 +74,7 @@ def gpu(options: "RunOptions", *, rehearse: bool) -> int:
     out = options.out or ("runs/gpu-rehearsal" if rehearse else "runs/gpu")
     asked = _with_kit(replace(options, out=out), kit)
     store = open_store(asked)
+    _refuse_other_machine(store)
     session = make_session(asked, store)
     session.patient = False  # the machine may be lent until the minutes are over
     shop = Workshop(kit, asked, session)
@@ -87,6 +89,35 @@ def gpu(options: "RunOptions", *, rehearse: bool) -> int:
     finally:
         store.close()
     return _end(asked, shop, state, len(left))
+
+
+def _refuse_other_machine(store: "Store") -> None:
+    """Refuse to go on with what was measured on another device, or by another torch.
+
+    Times of both would stand in one table, and cells that have finished are not timed again.
+
+    Raises:
+        InvalidConfig: The run folder has such measurements.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.running.worker import WorkerSettings
+    from results.environment import collect
+
+    here = _measured_on(asdict(collect(WorkerSettings.threads)))
+    for facts in store.environments().values():
+        if (there := _measured_on(facts)) != here:
+            raise InvalidConfig(
+                f"{store.folder} has measurements of {there}, and this is {here}; give another "
+                "--out."
+            )
+
+
+def _measured_on(facts: "JsonObject") -> str:
+    """The device and the version of torch, of stored facts of a machine."""
+    from results.json_values import as_object, as_text
+
+    torch = as_text(as_object(facts.get("packages")).get("torch")) or "unknown"
+    return f"{facts.get('gpu') or facts.get('cpu')} with torch {torch}"
 
 
 def _with_kit(options: "RunOptions", kit: "Kit") -> "RunOptions":

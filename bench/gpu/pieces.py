@@ -26,7 +26,8 @@ class Piece:
     """A part of the whole that is done or not done."""
 
     name: str
-    """Key in the file; says what was asked, so that another question is another piece."""
+    """Key in the file; says what was asked and of which code, so that another question is another
+    piece, and so is the same one after an edit."""
     title: str
     """What the progress line says."""
     seconds: float

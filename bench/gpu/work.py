@@ -1,16 +1,19 @@
 """The pieces of a kit: certificates, ceilings, speed, lengths that fit, a few training cells."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
+from hashlib import sha256
 from typing import Any
 
 import torch
 
+from bench.api.resolve import VariantSpec
 from bench.conformance import compared_on
 from bench.gpu.isolated import isolated
 from bench.gpu.kit import Kit
 from bench.gpu.pieces import Found, Piece
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.machine_lock import machine_lock
 from bench.running.plan import plan
 from bench.running.quality_cells import PlannedCell
@@ -19,15 +22,19 @@ from bench.running.session import Session
 from bench.running.shared_queue import SLACK
 from bench.running.speed_cells import COMPILED_S, speed_cells, speed_regimes
 from bench.timing.asked_shapes import asked_shapes
+from bench.timing.block import measure_block
 from bench.timing.ceilings import measure_ceilings
 from bench.timing.compiled import time_codes
 from bench.timing.largest import Pass, largest_length
 from bench.timing.reason import Reason
 from bench.timing.shape import AttendShape, parse_rounds, parse_shape
+from bench.timing.slot_block import measure_slots
 from reports.catalog import red_reasons
 
 CODE_ROUNDS = "rounds[count=10,least=3,workloads=forward+forward_backward]"
 """How compiled code is timed beside the others."""
+MEASURES = (measure_ceilings, time_codes, largest_length, measure_block, measure_slots)
+"""What measures the variants of a piece."""
 PASSES: tuple[Pass, ...] = ("forward", "forward_backward")
 
 
@@ -91,11 +98,26 @@ class Workshop:
             cells = self._slot_cells(dtype, impl)
             yield from self._speed(f"layer, {impl} in {dtype}", cells, self.variants)
 
+    @cached_property
+    def _code(self) -> CodeOfCells:
+        """Taken once, so that what is imported meanwhile changes the name of no piece."""
+        return CodeOfCells()
+
     def _piece(
-        self, kind: str, what: str, seconds: float, work: Callable[[float], Found], *key: object
+        self,
+        kind: str,
+        what: str,
+        seconds: float,
+        work: Callable[[float], Found],
+        *key: object,
+        variants: Iterable[VariantSpec] = (),
     ) -> Piece:
+        """A piece whose name says all that it depends on, the code of its variants among it."""
         kit = self.kit
-        name = " / ".join(map(str, (kind, what, kit.device, kit.dtype, *key)))
+        names = [one.canonical.show() for one in variants]
+        digests = [self._code.source.digest(MEASURES), *map(self._code.of_certificate, names)]
+        code = sha256(" ".join(digests).encode()).hexdigest()[:12]
+        name = " / ".join(map(str, (kind, what, kit.device, kit.dtype, *key, f"code {code}")))
         title = f"{kind}: {what}" if what else kind
         return Piece(name=name, title=title, seconds=kit.pace * seconds, work=work)
 
@@ -116,7 +138,8 @@ class Workshop:
                 return {"red": [text for text, name in names.items() if red_reasons(every, name)]}
 
             seconds = 10.0 + 12.0 * len(chunk) / kit.jobs
-            yield self._piece("certificates", _names(chunk), seconds, certify, on)
+            specs = [one.spec for one in chunk]
+            yield self._piece("certificates", _names(chunk), seconds, certify, on, variants=specs)
 
     def _ceilings(self) -> Piece:
         kit = self.kit
@@ -164,7 +187,8 @@ class Workshop:
 
                 what = f"{_names(chunk)} at {task}"
                 more = 0.0 if mine[0].cell.impl != "compiled" else COMPILED_S * len(mine)
-                yield self._piece(kind, what, 15.0 + 5.0 * len(mine) + more, measure)
+                seconds = 15.0 + 5.0 * len(mine) + more
+                yield self._piece(kind, what, seconds, measure, variants=[o.spec for o in mine])
 
     def _compiled(self) -> Iterator[Piece]:
         """PyTorch's fused attention, plain operations and `torch.compile` in the same rounds."""
@@ -186,7 +210,8 @@ class Workshop:
                 )
                 return found if isinstance(found, Reason) else [asdict(time) for time in found]
 
-            yield self._piece("compiled", f"{one.text} at {shape.show()}", 60.0, measure)
+            what = f"{one.text} at {shape.show()}"
+            yield self._piece("compiled", what, 60.0, measure, variants=[one.spec])
 
     def _largest(self) -> Iterator[Piece]:
         """The longest sequence that fits, forward and with gradients."""
@@ -219,7 +244,9 @@ class Workshop:
                     return found if isinstance(found, Reason) else asdict(found)
 
                 what = f"{one.text}, {workload.replace('_', ' and ')}"
-                yield self._piece("longest sequence", what, 30.0, measure, shape.show())
+                yield self._piece(
+                    "longest sequence", what, 30.0, measure, shape.show(), variants=[one.spec]
+                )
 
     def _trained(self) -> list[PlannedCell]:
         kit = self.kit
@@ -241,7 +268,8 @@ class Workshop:
                 self.session.train([replace(one, seconds=left / SLACK)])
                 return self._came_to([one])
 
-            yield self._piece("training", one.cell.label, 60.0, train)
+            code = self._code.digest(one.cell)
+            yield self._piece("training", one.cell.label, 60.0, train, code, variants=[one.spec])
 
     def _came_to(self, planned: Sequence[PlannedCell]) -> Found:
         """Nothing more, or why cells were not finished; what they refuse is a result."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from bench.running.machine_lock import lock_file
 from bench.running.processes import ProcessExecutor
 from bench.running.runner import run_job
+from results.environment import collect
 from results.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -87,6 +89,20 @@ def test_what_cannot_be_measured_on_a_gpu_is_refused_in_one_sentence(
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert sentence in err
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("what", ["cpu", "torch"])
+def test_measurements_of_another_device_or_torch_are_not_gone_on_with(call, tmp_path, what):
+    facts = asdict(collect(1))
+    here = facts["cpu"], facts["packages"]["torch"]
+    other = (what == "cpu" and "Abacus") or here[0], (what == "torch" and "1.0") or here[1]
+    with Store.create(tmp_path / "run") as store:
+        packages = {**facts["packages"], "torch": other[1]}
+        store.write_json("environments/0.json", {**facts, "cpu": other[0], "packages": packages})
+    code, out, err = call("gpu", "--rehearse", "--out", tmp_path / "run", "--variants", "dot")
+    assert (code, out) == (2, "")
+    assert f"has measurements of {other[0]} with torch {other[1]}, and this is {here[0]}" in err
+    assert err.endswith("give another --out.\n")
 
 
 @pytest.mark.slow

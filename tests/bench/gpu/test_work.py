@@ -10,6 +10,7 @@ import pytest
 from bench.gpu import work
 from bench.gpu.kit import GPU, REHEARSAL
 from bench.gpu.work import Workshop
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.machine_lock import lock_file
 from bench.running.quality_cells import roster_of
 from bench.running.request import Request
@@ -48,3 +49,26 @@ def test_pieces_in_processes_of_their_own_are_alone_on_the_machine(monkeypatch):
     piece = next(one for one in Workshop(REHEARSAL, asked, session).pieces() if "ceil" in one.name)
     assert piece.work(60.0) == {"copies_bytes_per_s": 1.0}
     assert blocked == ["measure_ceilings"]
+
+
+def names_of_pieces():
+    asked = Request(variants="dot,additive", dtype="bfloat16", preset="smoke")
+    return [one.name for one in Workshop(REHEARSAL, asked, session=None).pieces()]
+
+
+def test_an_edit_makes_other_pieces_of_what_it_concerns_and_of_nothing_else(monkeypatch):
+    before = names_of_pieces()
+    assert names_of_pieces() == before
+    assert len(set(before)) == len(before)
+    honest = CodeOfCells.of_certificate
+
+    def edited(code, variant):
+        return honest(code, variant) + ("edited" if variant.startswith("additive") else "")
+
+    monkeypatch.setattr(CodeOfCells, "of_certificate", edited)
+    after = names_of_pieces()
+    changed = {one for one, two in zip(before, after, strict=True) if one != two}
+    assert changed
+    assert all("additive" in name for name in changed)
+    assert any("additive" not in name for name in before)
+    assert {name for name in before if "additive" in name} == changed
