@@ -150,7 +150,7 @@ def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
         cells={cell.id: cell.label for cell in made.cells},
         left_out=[asdict(left) for left in made.left_out],
     )
-    asked = {"asked": spec_of(options), "expected_s": round(made.seconds, 1)}
+    asked = {"asked": spec_of(options), "jobs": made.jobs, "expected_s": round(made.seconds, 1)}
     store.update_json(PLAN, lambda held: {**asked, **plan_with(held, now)})
 
 

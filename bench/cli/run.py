@@ -1,5 +1,7 @@
 """`bench run`: run variants on tasks, time them, and write a report."""
 
+import json
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,9 +85,11 @@ def run(options: "RunOptions") -> int:
         made = cell_plan(options)
     else:
         missing = missing_data(options, options.data_directory)
-        made = plan(options, missing)
+        made = plan(options, missing, jobs_of_budget(options))
     need_real_packages()
     if not options.cells:
+        if made.jobs != options.jobs and math.isfinite(made.room_s):
+            click.echo(f"planned for {made.jobs} processes, as when this folder began.", err=True)
         for task, reason in missing.items():
             click.echo(f"left out: {task}: {reason}", err=True)
         _refuse_nothing(made)
@@ -99,6 +103,24 @@ def run(options: "RunOptions") -> int:
         with closing(open_store(options)) as store:
             made = match_plan(made, options.data_directory, store)
     return execute(options, made)
+
+
+def jobs_of_budget(options: "RunOptions") -> int:
+    """Processes that the same command counted with when it began in its folder; 0 for none.
+
+    A budget holds more cells the more cores there are, and a run that goes on on another machine
+    shall have the cells that it began with.
+    """
+    from bench.cli.spec_file import spec_of
+    from results.json_values import as_number, as_object, read_value
+    from results.stored_plan import PLAN
+
+    try:
+        held = as_object(read_value((options.folder / PLAN).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return 0
+    same = held.get("asked") == json.loads(json.dumps(spec_of(options)))
+    return int(as_number(held.get("jobs")) or 0) if same else 0
 
 
 def _refuse_places(options: "RunOptions") -> None:

@@ -47,6 +47,8 @@ class Plan:
     left_out: list[LeftOut] = field(default_factory=list)
     room_s: float = math.inf
     """CPU seconds that the budget has for training, those of the cells included."""
+    jobs: int = 0
+    """Processes that the budget counts with; 0 where there is none."""
     variants: dict[str, AskedVariant] = field(default_factory=dict)
     """Every variant by its canonical selector, with the text that asked for it."""
 
@@ -73,12 +75,14 @@ class Plan:
         return training + sum(planned.seconds for planned in self.speed)
 
 
-def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
+def plan(request: Request, missing: Mapping[str, str] | None = None, jobs: int = 0) -> Plan:
     """Turn a request into cells.
 
     Args:
         request: What was asked for.
         missing: Tasks whose comparisons are left out, for their data are not there, and why not.
+        jobs: Processes that the budget counts with, where it was planned for others before; 0 for
+            those of the request.
 
     Raises:
         UnknownName: A variant, task, backbone or preset that nobody registered.
@@ -91,7 +95,8 @@ def plan(request: Request, missing: Mapping[str, str] | None = None) -> Plan:
     if request.speed and request.shapes:
         _add_speed(made, wanted, SPEED_SHARE * seconds if request.quality else seconds)
     timing = sum(planned.seconds for planned in made.speed)
-    made.room_s = max(0.0, seconds - timing) * request.jobs
+    made.jobs = jobs or request.jobs
+    made.room_s = max(0.0, seconds - timing) * made.jobs
     _fill(made, wanted)
     return made
 
