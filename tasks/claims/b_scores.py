@@ -208,11 +208,11 @@ for one in (
                 margin=50.0,
             ),
         ),
-        note="One head, so that d_k is the width of the network. Steps are read every 10, and end at "
-        "1500. One learning rate for all.",
-        rewritten="Until November 27, 2026 networks had four heads, so that d_k was 64 and 4, and "
-        "steps were read every 50, which was the margin. It also asked that both scores need equally "
-        "many steps at small widths. That test was undecided.",
+        note="One head, so that d_k is the width of the network. Steps are read every 10, and "
+        "end at 1500. One learning rate for all.",
+        rewritten="Until November 27, 2026 networks had four heads, so that d_k was 64 and 4, "
+        "and steps were read every 50, which was the margin. It also asked that both scores need "
+        "equally many steps at small widths. That test was undecided.",
         seeds=12,
         priority=2,
     ),

@@ -176,8 +176,8 @@ for one in (
             ),
         ),
         note="The source names the monotonic attention of Yu et al. (2016), which is ssnt.",
-        rewritten="Until November 27, 2026 it compared raffel_monotonic, another mechanism, and exact "
-        "match of 16 symbols, which no network reached. That test was undecided.",
+        rewritten="Until November 27, 2026 it compared raffel_monotonic, another mechanism, and "
+        "exact match of 16 symbols, which no network reached. That test was undecided.",
         seeds=12,
         priority=3,
     ),
@@ -203,11 +203,11 @@ for one in (
                 margin=0.05,
             ),
         ),
-        note="Copying word by word lags by one word at least. One weight of the latency loss; a whole "
-        "curve needs several.",
-        rewritten="Until November 27, 2026 it asked for 0.2 words less, where without the loss there "
-        "are 0.07 more than the one that copying needs, and the decoder started from a summary of the "
-        "whole source. That test said “contradicted”.",
+        note="Copying word by word lags by one word at least. One weight of the latency loss; a "
+        "whole curve needs several.",
+        rewritten="Until November 27, 2026 it asked for 0.2 words less, where without the loss "
+        "there are 0.07 more than the one that copying needs, and the decoder started from a "
+        "summary of the whole source. That test said “contradicted”.",
         seeds=24,
     ),
     Claim(
@@ -249,12 +249,12 @@ for one in (
                 ),
             ),
         ),
-        note="The gap is the total variation between the prediction from the mean value and the mean "
-        "of the predictions from each. A mean field approximation is exact for a linear readout, and "
-        "wrong in second order for others. The estimate is half the trace of the Hessian times the "
-        "covariance, as the list of claims has it.",
-        rewritten="Until November 27, 2026 it correlated the gap with the spread of the values alone, "
-        "without the Hessian, on strings of two symbols. That test said “contradicted”.",
+        note="The gap is the total variation between the prediction from the mean value and the "
+        "mean of the predictions from each. A mean field approximation is exact for a linear "
+        "readout, and wrong in second order for others. The estimate is half the trace of the "
+        "Hessian times the covariance, as the list of claims has it.",
+        rewritten="Until November 27, 2026 it correlated the gap with the spread of the values "
+        "alone, without the Hessian, on strings of two symbols. That test said “contradicted”.",
         seeds=12,
     ),
 ):

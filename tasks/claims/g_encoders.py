@@ -102,8 +102,8 @@ for one in (
             ),
         ),
         note="As good is: not worse by 0.05.",
-        rewritten="Until November 27, 2026 it asked for equality, so that embeddings that are better "
-        "counted against the claim. That test was undecided.",
+        rewritten="Until November 27, 2026 it asked for equality, so that embeddings that are "
+        "better counted against the claim. That test was undecided.",
         seeds=12,
     ),
     Claim(
@@ -188,8 +188,8 @@ for one in (
                 margin=0.3,
             ),
         ),
-        note="Solved is a success of 0.9. Multiplication after 6,000 updates, addition after 2,000, "
-        "which take the recurrent network two minutes.",
+        note="Solved is a success of 0.9. Multiplication after 6,000 updates, addition after "
+        "2,000, which take the recurrent network two minutes.",
         rewritten="Until November 27, 2026 training ended after 2,000 updates or 25 seconds, which "
         "were 350 updates of the recurrent network. That test was undecided.",
     ),
@@ -215,8 +215,8 @@ for one in (
                 margin=0.05,
             ),
         ),
-        rewritten="Until November 27, 2026 the control had its second source shuffled under another "
-        "mechanism, scaled_dot. That test said “supported”.",
+        rewritten="Until November 27, 2026 the control had its second source shuffled under "
+        "another mechanism, scaled_dot. That test said “supported”.",
         seeds=12,
     ),
     Claim(
@@ -239,8 +239,8 @@ for one in (
             ),
         ),
         note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016.",
-        rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks still "
-        "learned, and there was no margin. That test said “contradicted” with p = 0.03.",
+        rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks "
+        "still learned, and there was no margin. That test said “contradicted” with p = 0.03.",
         seeds=12,
     ),
     Claim(
@@ -267,8 +267,9 @@ for one in (
                 learned=BOTH_CLASSIFY,
             ),
         ),
-        rewritten="Until November 27, 2026 one word negated the next in these texts and training ended "
-        "after 300 steps, so that both networks were near chance. That test said “contradicted”.",
+        rewritten="Until November 27, 2026 one word negated the next in these texts and training "
+        "ended after 300 steps, so that both networks were near chance. That test said "
+        "“contradicted”.",
         seeds=12,
         priority=4,
     ),
