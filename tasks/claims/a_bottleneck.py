@@ -14,12 +14,11 @@ words = partial(Side, task="transduction[rule=copy]", metric="token_accuracy", a
 kept = partial(
     Side,
     variant="none_state",
-    # four lengths are learned, and 1,024 strings of each are read
-    task="transduction[rule=copy,evaluate=1024]",
     metric="read_word_accuracy",
     probe="word_readout",
     backbone=UNI,
     training="adam[steps=2500,evaluate_every=500]",
+    # 1,024 strings of each of the four lengths of training
     examples=4096,
     axis="distance",
 )
@@ -97,16 +96,21 @@ for one in (
         source=BLOG_POST,
         quote="It will forget the former part when processing the latter sequence",
         contrasts=(
-            Contrast(
-                title="words read from the last state by a linear map, first of 8 minus last",
-                left=(kept(x=7.0),),
-                right=(kept(x=0.0),),
-                expect="lower",
-                margin=0.1,
+            *(
+                Contrast(
+                    title=f"{rule}, words that a linear map reads from the last state, first of 8 "
+                    "minus last",
+                    left=(kept(task=f"transduction[rule={rule},evaluate=1024]", x=7.0),),
+                    right=(kept(task=f"transduction[rule={rule},evaluate=1024]", x=0.0),),
+                    expect="lower",
+                    margin=0.1,
+                )
+                for rule in ("reverse", "copy")
             ),
         ),
-        note="A recurrent encoder of 64 units without attention, on copying, after 2,500 steps. A "
-        "map that is not linear may read more.",
+        note="A recurrent encoder of 64 units without attention, after 2,500 steps. Copying asks "
+        "for the first word first, reversal for the last word first, so that a state can keep "
+        "what is asked first. A map that is not linear may read more.",
         rewritten="Until November 27, 2026 it compared shares of a gradient at the first word of "
         "strings of two symbols, of the loss of the end of the string, which needs no word. That "
         "test said “contradicted”.",

@@ -76,7 +76,6 @@ for one in (
         "neighbor of a word itself, so that one direction lacks little here.",
         rewritten="Until November 27, 2026 two directions of 32 units were compared with one of 64 "
         "after 600 steps, while two directions still learned. That test said “contradicted”.",
-        seeds=12,
     ),
     Claim(
         key="C45",
@@ -132,7 +131,7 @@ for one in (
         note="That input feeding helps is said by Luong et al., and not in the quoted sentence.",
         rewritten="Until November 27, 2026 fertility was trained for 600 steps, where exact match "
         "without input feeding is 0.96 and leaves no room. That test said “contradicted”.",
-        seeds=24,
+        seeds=12,
     ),
     Claim(
         key="C47",
@@ -241,7 +240,6 @@ for one in (
         note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016.",
         rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks "
         "still learned, and there was no margin. That test said “contradicted” with p = 0.03.",
-        seeds=12,
     ),
     Claim(
         key="C51",
