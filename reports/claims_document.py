@@ -224,7 +224,7 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
         )
         for part in one.bounds
     ]
-    heads = ("What", "Expected", "Means of both sides", "Seen", "Result")
+    heads: tuple[str, ...] = ("What", "Expected", "Means of both sides", "Seen", "Result")
     if not one.contrasts:
         heads, rows = heads[:2] + heads[3:], [row[:2] + row[3:] for row in rows]
     return TableBlock(
