@@ -10,6 +10,7 @@ import pytest
 
 import bench
 from bench.api import registry
+from bench.api.claim import CLAIMS
 from bench.api.calibration import stored_choices
 from bench.api.documented_fields import documented_fields
 from bench.api.resolve import resolve
@@ -229,6 +230,15 @@ def test_the_readme_counts_the_verdicts_of_the_published_claims():
     assert counts
     assert told
     assert counts.groups() == told.groups()
+
+
+def test_limits_name_the_claims_that_were_decided_again():
+    claims = [entry.target for entry in registry.registrations(CLAIMS).values()]
+    limits = " ".join((ROOT / "docs/limits.md").read_text(encoding="utf-8").split())
+    anew = [claim for claim in claims if claim.rewritten]
+    assert f"Of the claims, {len(anew)} were written anew" in limits
+    for claim in claims:
+        assert not claim.again or claim.key in limits
 
 
 def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():
