@@ -10,8 +10,8 @@ import pytest
 
 import bench
 from bench.api import registry
-from bench.api.claim import CLAIMS
 from bench.api.calibration import stored_choices
+from bench.api.claim import CLAIMS
 from bench.api.documented_fields import documented_fields
 from bench.api.resolve import resolve
 from bench.calibration_trials import RATES
