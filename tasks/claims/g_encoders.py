@@ -37,7 +37,12 @@ total = partial(
     Side, task="adding", metric="success_accuracy", training="adam[steps=2000,cpu_seconds=0]"
 )
 sources = partial(Side, metric="token_accuracy")
-inferred = partial(Side, task="nli_syn", metric="label_accuracy", training=LEARNED)
+inferred = partial(
+    Side,
+    task="nli_syn",
+    metric="label_accuracy",
+    training="adam[steps=3000,evaluate_every=200,patience=5]",
+)
 # one word decides, and no word negates another, so that embeddings alone can learn it
 explained = partial(
     Side,
