@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from bench.api.axes import PLAIN
 from bench.api.cell import Cell, cell_from_dict, parse_label
 from bench.api.command import run_command
 from bench.api.errors import DataDamaged, InvalidSelector
@@ -125,7 +126,7 @@ class RunFolder:
     @cached_property
     def speed(self) -> pd.DataFrame:
         """Summary of every timing, as `results.frame.speed_summary` gives it."""
-        return speed_summary(self.frame)
+        return speed_summary(self.frame, self.catalog.baseline or PLAIN)
 
     @cached_property
     def costs(self) -> Costs:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from bench.api.axes import PLAIN
 from bench.api.cell import Cell
 from reports.catalog import Catalog, Certificates, red_reasons
 from results.frame import growth_exponents, speed_summary
@@ -35,7 +36,7 @@ def speed_table(
 
     """
     known = Catalog.of(catalog)
-    every = speed_summary(frame) if speed is None else speed
+    every = speed_summary(frame, known.baseline or PLAIN) if speed is None else speed
     summary = every.dropna(subset="length")
     summary = summary[~summary["variant"].map(lambda name: bool(red_reasons(certificates, name)))]
     if summary.empty:

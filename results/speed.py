@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from bench.api.axes import PLAIN
 from bench.api.errors import InvalidSelector
-from bench.api.selector import Selector, parse
+from bench.api.selector import Selector, parse, show_value
 from results.row import AA_CONTROL, REFERENCE
 from results.statistics import log_log_slope, ratio_interval, speed_verdict
 
@@ -33,7 +34,7 @@ _RATIO = ["ratio", "ratio_low", "ratio_high", "aa_half_width", "verdict"]
 _ROUND = ["cell", "metric", "repeat", "x"]
 
 
-def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
+def speed_summary(frame: pd.DataFrame, baseline: str = PLAIN) -> pd.DataFrame:
     """Summarize the rounds of each variant at each length, for speed cells that ended `ok`.
 
     The unit of analysis is the process where a setting was timed in several (one seed each), and
@@ -41,6 +42,8 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         frame: From `results.frame.rows_of`.
+        baseline: Canonical selector of what ratios are to. What was timed beside another variant
+            has none.
 
     Returns:
         One line per setting, length and metric, with `SETTING`, `shape` (the task without its
@@ -55,7 +58,8 @@ def speed_summary(frame: pd.DataFrame) -> pd.DataFrame:
     """
     rows = frame[(frame["kind"] == "speed") & (frame["status"] == "ok") & (frame["metric"] != "")]
     own = rows[rows["baseline"] == ""]
-    joined = _beside(_beside(own, rows, REFERENCE), rows, AA_CONTROL)
+    beside = rows[rows["protocol"].map(timed_beside) == baseline]
+    joined = _beside(_beside(own, beside, REFERENCE), beside, AA_CONTROL)
     joined = joined.assign(shape=joined["task"].map(shape_of)).rename(columns={"x": "length"})
     lines = [
         {**dict(zip(_GROUP, key, strict=True)), **_summarize(group)}
@@ -90,6 +94,18 @@ def growth_exponents(summary: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines, columns=[*keys, "exponent", "low", "high", "lengths"])
+
+
+def timed_beside(protocol: str) -> str:
+    """The variant whose times of the same rounds stand in a cell, by its timing protocol.
+
+    >>> timed_beside("rounds[beside=dot,count=5]"), timed_beside("rounds")
+    ('dot', 'scaled_dot')
+    """
+    try:
+        return show_value(parse(protocol).options.get("beside", (Selector(PLAIN),)))
+    except InvalidSelector:
+        return ""
 
 
 def shape_of(task: str) -> str:

@@ -88,7 +88,7 @@ def execute(
         if options.looks:
             train_until_decided(options, options.looks, made, session, more_is_planned)
         session.analyze(made.analysis)
-        session.measure(made.speed, made.baseline)
+        session.measure(made.speed)
         if options.keep_models:
             _tell_of_lost_models(made, session)
 

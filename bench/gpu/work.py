@@ -137,7 +137,8 @@ class Workshop:
         """Every variant at each shape, where it is timed, under another timing protocol."""
         # no plan: the time of pieces is what is left of the loan, not the budget of a preset
         found = speed_cells(replace(self.request, shape=(shape,), quality=False, speed=True), ())
-        protocol = parse_rounds(rounds).show()
+        baseline = self.request.asked_baseline.spec.canonical
+        protocol = replace(parse_rounds(rounds), beside=baseline).show()
         return [replace(one, cell=replace(one.cell, protocol=protocol)) for one in found]
 
     def _speed(
@@ -156,7 +157,7 @@ class Workshop:
                     # what is expected decides when a block is ended
                     share = left / SLACK / len(mine)
                     expected = [replace(one, seconds=share) for one in mine]
-                    self.session.measure(expected, self.request.asked_baseline.spec)
+                    self.session.measure(expected)
                     return self._came_to(mine)
 
                 what = f"{_names(chunk)} at {task}"

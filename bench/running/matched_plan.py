@@ -1,16 +1,25 @@
 """`--match`: a plan whose networks have the size of the baseline's."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
+import torch
+
+from bench.api import registry
 from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector, Refused
 from bench.api.selector import Value, parse
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.left_out import LeftOut, no_time_to_train, not_matched
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import Request
+from bench.running.worker import WorkerSettings
 from bench.training.matching import BY_TIME, Matcher
+from results.environment import collect
 from results.json_values import as_object, as_text
 from results.store import Store
 
@@ -29,18 +38,31 @@ def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) ->
         made: The plan.
         data_dir: Data directory.
         store: Run folder that keeps the networks that were found by time. The same command takes
-            them from there, because a second timing might choose another width.
+            them from there, because a second timing might choose another width. Beside another
+            baseline, with other code and on another machine they are found again.
     """
     timed = store if made.request.match == BY_TIME[0] else None
     matches = _Matches(made.request, Matcher(made.request.match, data_dir), made, timed)
     trained: list[PlannedCell] = []
-    left = [matches.again(one) for one in made.left_out]
-    for planned in made.quality:
-        try:
-            trained.append(replace(planned, cell=matches.of(planned.cell)))
-        except Refused as error:
-            left.append(not_matched(made.request, planned.cell, str(error)))
+    with _threads_of_a_worker():
+        left = [matches.again(one) for one in made.left_out]
+        for planned in made.quality:
+            try:
+                trained.append(replace(planned, cell=matches.of(planned.cell)))
+            except Refused as error:
+                left.append(not_matched(made.request, planned.cell, str(error)))
     return replace(made, quality=trained, left_out=left)
+
+
+@contextmanager
+def _threads_of_a_worker() -> Iterator[None]:
+    """With all cores a step costs other networks other shares of the time of training."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(WorkerSettings.threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Matches:
@@ -67,25 +89,15 @@ class _Matches:
             Refused: There is none, or no baseline beside it.
         """
         first = self._first.get(_place(cell), cell)
-        if first not in self._found and first.label in self._kept:
-            self._found[first] = as_text(self._kept[first.label])
         if first not in self._found:
             try:
                 self._found[first] = self._backbone(first)
             except Refused as error:
                 self._found[first] = error
-            else:
-                self._keep(first)
         found = self._found[first]
         if isinstance(found, Refused):
             raise found
         return replace(cell, backbone=found)
-
-    def _keep(self, first: Cell) -> None:
-        """Write down what was found; a refusal is not kept, for a quiet machine may find one."""
-        if self.store is not None:
-            found = {first.label: self._found[first]}
-            self.store.update_json(KEPT, lambda held: {**as_object(held or {}), **found})
 
     def again(self, left: LeftOut) -> LeftOut:
         """What the budget left out, with the network that it would have had."""
@@ -100,6 +112,41 @@ class _Matches:
     def _backbone(self, cell: Cell) -> str:
         if cell.variant == self.baseline:
             return cell.backbone
+        like = self._like(cell)
+        key = self._key(cell, like)
+        if key in self._kept:
+            return as_text(self._kept[key])
+        # a refusal is not kept, for a quiet machine may find a network
+        found = self.matcher.matched(cell, like).backbone
+        if self.store is not None:
+            self.store.update_json(KEPT, lambda held: {**as_object(held or {}), key: found})
+        return found
+
+    def _key(self, cell: Cell, like: Cell) -> str:
+        """Everything that decides which network takes the time of another one."""
+        if self.store is None:
+            return ""
+        # a network chooses its heads by name while it is built
+        heads = [f"head:{name}" for name in registry.registrations("head")]
+        told = (f"{one.label} (code {self._code.digest(one, heads)})" for one in (cell, like))
+        return f"{' beside '.join(told)} on {self._machine}"
+
+    @cached_property
+    def _code(self) -> CodeOfCells:
+        return CodeOfCells()
+
+    @cached_property
+    def _machine(self) -> str:
+        """Id of the facts of this machine, without those of the checkout: code is told by cell."""
+        facts = collect(WorkerSettings.threads)
+        return replace(facts, git_revision="", git_dirty=None).id
+
+    def _like(self, cell: Cell) -> Cell:
+        """The baseline's cell beside a cell.
+
+        Raises:
+            Refused: There is none.
+        """
         beside = [
             one
             for one in self._baselines
@@ -112,8 +159,7 @@ class _Matches:
                 f"the plan holds no {self.baseline} on this task to have the size of; name the "
                 "task with --tasks."
             )
-        like = next((one for one in beside if one.seed == cell.seed), beside[0])
-        return self.matcher.matched(cell, like).backbone
+        return next((one for one in beside if one.seed == cell.seed), beside[0])
 
 
 def _left_cell(left: LeftOut) -> Cell | None:

@@ -176,6 +176,9 @@ class Request:
 
         Slots of a name such as `serving` have limits; those that were typed have none.
         """
+        return replace(self._limited(shape), beside=self.asked_baseline.spec.canonical)
+
+    def _limited(self, shape: AttendShape) -> Rounds:
         if shape.place != "slot":
             return self.rounds
         typed = asked_shapes([text for text in self.shape if text not in NAMED])

@@ -34,8 +34,9 @@ def canonical_cell(cell: Cell) -> Cell:
         return cell
     cell = replace(cell, variant=resolve(cell.variant).canonical.show())
     if cell.kind == "speed":
-        task, protocol = parse_shape(cell.task).show(), parse_rounds(cell.protocol).show()
-        return replace(cell, task=task, protocol=protocol)
+        rounds = parse_rounds(cell.protocol)
+        rounds = replace(rounds, beside=resolve(rounds.beside).canonical)
+        return replace(cell, task=parse_shape(cell.task).show(), protocol=rounds.show())
     return replace(
         cell,
         task=canonical(TASKS, parse(cell.task)).show(),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from bench.api.cell import Cell
-from bench.api.resolve import VariantSpec
+from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse
 from bench.conformance import RunsOn
 from bench.conformance.place import stands_nowhere
@@ -25,6 +25,7 @@ from bench.running.shared_queue import LEAST_TIMEOUT_S, SLACK, SharedQueue, spee
 from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
+from bench.timing.shape import parse_rounds
 from bench.training.analysis import analysis_label
 from results.certificate import (
     CertificateEntry,
@@ -191,17 +192,20 @@ class Session:
         """Where trained weights are kept."""
         return self.store.folder / "models"
 
-    def measure(self, planned: Sequence[PlannedCell], baseline: VariantSpec) -> None:
-        """Time cells that have not finished, block by block, while no other job runs."""
+    def measure(self, planned: Sequence[PlannedCell]) -> None:
+        """Time cells that have not finished, block by block, while no other job runs.
+
+        Each is timed beside the baseline that its protocol names.
+        """
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
         todo = self._results.todo(cells)
-        canonical = baseline.canonical.show()
         jobs = []
         for block in group_blocks(cells):
             wanted = tuple(cell for cell in block if cell.id in todo)
             if wanted:
-                revisions = baseline.attention_revision
+                baseline = resolve(parse_rounds(block[0].protocol).beside)
+                canonical, revisions = baseline.canonical.show(), baseline.attention_revision
                 outside = replace(block[0], variant=canonical, revisions=revisions)
                 reference = next((c for c in block if c.variant == canonical), outside)
                 expected = sum(seconds[cell.id] for cell in wanted)

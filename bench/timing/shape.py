@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
+from bench.api.axes import PLAIN
 from bench.api.call import Dims, Regime
 from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import InvalidConfig
@@ -104,6 +105,9 @@ class Rounds(Config):
     """Clock of a CPU: time the process computed, or time that passed. They agree on an idle
     machine; on a busy one wall time is biased against long calls, which are interrupted, while most
     short ones fall between two interruptions. A GPU has its own clock."""
+    beside: Selector = Selector(PLAIN)
+    """Canonical selector of the baseline, which every round times, too: all ratios are to it, so
+    beside another one it is another question."""
 
     def __post_init__(self) -> None:
         """Check counts and workload names."""

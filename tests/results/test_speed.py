@@ -1,10 +1,10 @@
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
-from bench.api.cell import Cell
+from bench.api.cell import Cell, cell_from_dict
 from results import frame as frames
 from results.row import Record, Row
 from results.store import Store
@@ -133,3 +133,27 @@ def test_two_lengths_have_no_exponent(load):
     growth = frames.growth_exponents(frames.speed_summary(frame))
     assert growth["exponent"].isna().all()
     assert (growth["high"] == math.inf).all()
+
+
+def beside(record, baseline):
+    cell = replace(cell_from_dict(record.cell), protocol=f"rounds[beside={baseline},count=5]")
+    return replace(record, cell=asdict(cell), id=cell.id)
+
+
+def test_ratios_are_to_the_baseline_of_the_run_and_never_to_another_one(load):
+    plain = speed_record(64, timed(64, 2.0))
+    frame = load(plain, beside(plain, "dot[position=alibi]"))
+    for baseline, protocol in (
+        ("scaled_dot", "rounds[count=5]"),
+        ("dot[position=alibi]", "rounds[beside=dot[position=alibi],count=5]"),
+    ):
+        lines = frames.speed_summary(frame, baseline).query("metric == 'forward_time_ms'")
+        ratios = dict(zip(lines["protocol"], lines["ratio"], strict=True))
+        assert len(ratios) == 2
+        assert [name for name, ratio in ratios.items() if math.isfinite(ratio)] == [protocol]
+        (other,) = lines[lines["protocol"] != protocol].to_dict("records")
+        assert (other["median"], other["verdict"]) == (plain_median(frame), "")
+
+
+def plain_median(frame):
+    return only(frames.speed_summary(frame).query("protocol == 'rounds[count=5]'"))["median"]

@@ -3,11 +3,14 @@
 from contextlib import closing
 from dataclasses import replace
 
+import psutil
 import pytest
+import torch
 
 from bench.api import registry
 from bench.api.backbone import BACKBONES
 from bench.api.selector import parse
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.matched_plan import match_plan
 from bench.running.plan import plan
 from bench.running.request import Request
@@ -93,18 +96,67 @@ def test_without_a_baseline_of_its_kind_nothing_can_be_matched(match):
     assert all("holds no scaled_dot on this task" in one.reason for one in after.left_out)
 
 
-def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, monkeypatch):
+def by_size(system, task, cell):
+    """Steps whose time is the number of parameters, so that no clock takes part."""
+    return lambda: 1e-9 * sum(one.numel() for one in system.parameters())
+
+
+def test_steps_are_timed_with_the_one_thread_that_cells_are_trained_with(monkeypatch):
+    threads = []
+
     def step_seconds(system, task, cell):
-        return lambda: 1e-9 * sum(one.numel() for one in system.parameters())
+        threads.append(torch.get_num_threads())
+        return by_size(system, task, cell)
 
     monkeypatch.setattr(matching, "step_seconds", step_seconds)
+    torch.set_num_threads(2)
+    matched(match="time", seeds=1)
+    assert set(threads) == {1}
+    assert torch.get_num_threads() == 2, "what the command had before"
+
+
+def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(matching, "step_seconds", by_size)
     made = plan(replace(SMALL, match="time"))
     with closing(Store.create(tmp_path)) as store:
         found = backbones(match_plan(made, None, store))
         assert found["multi_dimensional"] != backbones(made)["multi_dimensional"]
 
-        def changed(system, task, cell):
-            raise AssertionError("timed once more")
-
-        monkeypatch.setattr(matching, "step_seconds", changed)
+        monkeypatch.setattr(matching, "step_seconds", timed_once_more)
         assert backbones(match_plan(made, None, store)) == found
+
+
+def timed_once_more(system, task, cell):
+    raise AssertionError("timed once more")
+
+
+@pytest.mark.parametrize("other", ["baseline", "code", "machine"])
+def test_networks_that_were_matched_elsewhere_or_beside_something_else_are_matched_again(
+    tmp_path, monkeypatch, other
+):
+    asked = replace(SMALL, match="time", seeds=1)
+    with closing(Store.create(tmp_path)) as store:
+        monkeypatch.setattr(matching, "step_seconds", by_size)
+        first = match_plan(plan(asked), None, store)
+        monkeypatch.setattr(matching, "step_seconds", timed_once_more)
+        with monkeypatch.context() as changed:
+            if other == "code":
+                changed.setattr(CodeOfCells, "digest", lambda *_: "0ther")
+            if other == "machine":
+                changed.setattr(psutil, "cpu_count", lambda logical: 999)
+            now = replace(asked, baseline="uniform") if other == "baseline" else asked
+            with pytest.raises(AssertionError, match="timed once more"):
+                match_plan(plan(now), None, store)
+        again = match_plan(plan(asked), None, store)
+        assert backbones(again) == backbones(first), "what was kept for the first has gone"
+
+
+def test_networks_that_an_earlier_version_kept_by_label_alone_are_matched_again(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(matching, "step_seconds", by_size)
+    made = plan(replace(SMALL, match="time", seeds=1))
+    with closing(Store.create(tmp_path)) as store:
+        kept = {one.cell.label: "rnn_seq2seq[hidden=3]" for one in made.quality}
+        store.write_json("matched.json", kept)
+        assert backbones(match_plan(made, None, store)) == backbones(match_plan(made, None))

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,7 @@ def test_a_block_of_timed_cells_leaves_out_what_another_process_holds(start, mad
         return "ok"
 
     session.executor.answer = answer
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     sizes = [len(job.cells) for job in session.executor.done]
     assert sizes == [3, 4, 4, 1]
     assert session.executor.done[-1].cells == (block[1],)
@@ -235,7 +236,7 @@ def test_a_block_is_ok_in_part_only_where_one_of_its_cells_is(start, made):
         return JobResult(tuple(outcomes))
 
     session = start(answer)
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     said = re.findall(r"\] (.*?) +speed", session.stream.getvalue())
     assert sorted(said) == ["ok", "ok but out_of_memory", "out_of_memory"]
 
@@ -270,7 +271,7 @@ def test_training_shares_the_machine_and_timing_owns_it(start, made):
 
     session = start(answer)
     session.train(made.quality)
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     assert seen == {"quality": (False, True), "speed": (True, True)}
     assert not locked_against(fcntl.LOCK_EX, place)
 
@@ -285,7 +286,7 @@ def test_a_run_that_waits_for_the_machine_says_so(start, made, monkeypatch):
         waits.append(kind)
 
     monkeypatch.setattr(locks.fcntl, "flock", flock)
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     assert waits == [fcntl.LOCK_EX]
     assert "waiting for another run on this machine" in session.stream.getvalue()
 
@@ -295,7 +296,7 @@ def test_timed_blocks_run_one_at_a_time_beside_the_baseline(start, made):
     at_once = []
     run = session.executor.run
     session.executor.run = lambda jobs, n, watch: at_once.append(n) or run(jobs, n, watch)
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     assert at_once == [1]
     assert [len(job.cells) for job in session.executor.done] == [4, 4, 4]
     assert {job.reference.variant for job in session.executor.done} == {
@@ -303,11 +304,27 @@ def test_timed_blocks_run_one_at_a_time_beside_the_baseline(start, made):
     }
 
 
+def test_times_beside_another_baseline_are_cells_of_their_own(start, made):
+    other = plan(replace(made.request, baseline="dot"))
+    alike = {p.cell.variant for p in made.speed} & {p.cell.variant for p in other.speed}
+    assert alike
+    assert {p.cell.id for p in made.speed}.isdisjoint(p.cell.id for p in other.speed)
+    start().measure(made.speed)
+    session = start()
+    session.measure(other.speed)
+    assert [len(job.cells) for job in session.executor.done] == [3, 3, 3], "none had been timed"
+    baseline = other.baseline.canonical.show()
+    for job in session.executor.done:
+        assert job.reference.variant == baseline != made.baseline.canonical.show()
+        assert job.reference in job.cells
+        assert f"beside={baseline}" in job.reference.protocol
+
+
 def test_a_resumed_block_still_has_its_baseline(start, made):
     first = start()
-    first.measure([p for p in made.speed if p.spec == made.baseline], made.baseline)
+    first.measure([p for p in made.speed if p.spec == made.baseline])
     session = start()
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     assert session.executor.done
     for job in session.executor.done:
         assert made.baseline.canonical.show() not in {cell.variant for cell in job.cells}
@@ -317,7 +334,7 @@ def test_a_resumed_block_still_has_its_baseline(start, made):
 def test_a_timed_cell_alone_is_compared_with_the_baseline_and_not_with_itself(start, made):
     session = start()
     alone = next(p for p in made.speed if p.spec != made.baseline)
-    session.measure([alone], made.baseline)
+    session.measure([alone])
     (job,) = session.executor.done
     assert job.cells == (alone.cell,)
     planned = {p.cell.id for p in made.speed}
@@ -335,7 +352,7 @@ def test_a_variant_that_kills_its_block_does_not_take_the_others_along(start, ma
         return JobResult(dead, died=True)
 
     session = start(answer)
-    session.measure(made.speed, made.baseline)
+    session.measure(made.speed)
     assert session.tally.counts == {"ok": 9, "out_of_memory": 3}
     newest = session.store.ledger().newest()
     for planned in made.speed:
@@ -353,7 +370,7 @@ def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
         Store(folder), WorkerSettings(plugins=(str(trouble_plugin),)), stream=io.StringIO()
     )
     shortest = [p for p in made.speed if "length=32" in p.cell.task]
-    session.measure(shortest, made.baseline)
+    session.measure(shortest)
     newest = session.store.ledger().newest()
     said = {p.cell.variant.partition("[")[0]: newest[p.cell.id] for p in shortest}
     assert said["killer"].status == "out_of_memory"

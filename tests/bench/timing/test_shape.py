@@ -1,6 +1,7 @@
 import pytest
 
 from bench.api.errors import InvalidConfig, InvalidSelector
+from bench.api.selector import Selector, parse
 from bench.timing.shape import WORKLOADS, AttendShape, Rounds, parse_rounds, parse_shape
 
 
@@ -17,6 +18,13 @@ def test_a_protocol_prints_what_is_not_the_default_and_reads_back():
     assert "samples" not in protocol.show()
     assert protocol.asked == ("forward", "decode_step")
     assert Rounds().asked == WORKLOADS
+
+
+def test_the_usual_baseline_is_not_written_so_that_ids_of_before_stay():
+    assert Rounds(beside=Selector("scaled_dot")).show() == Rounds().show() == "rounds"
+    text = "rounds[beside=dot[position=alibi],count=3]"
+    assert parse_rounds(text).show() == text
+    assert parse_rounds(text).beside == parse("dot[position=alibi]")
 
 
 def test_a_shape_knows_the_sizes_a_variant_is_built_with():
