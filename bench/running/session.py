@@ -125,11 +125,19 @@ class Session:
                     on=on,
                 )
             )
+        edited = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             assert result.certificate is not None, "what this job is for"
             found[job.variant] = result.certificate
-            if not result.died:  # which may be the machine's fault
+            if not self._results.is_of_this_code(result):
+                edited.append(job.variant)
+            elif not result.died:  # which may be the machine's fault
                 cache.write(job.variant, impl, result.certificate, place)
+        for variant in edited:
+            self.stream.write(
+                f"warning: a plug-in was edited after this run had begun, so the certificate of "
+                f"{variant} is of other code than the run and is not kept; run again.\n"
+            )
         return found
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:

@@ -399,6 +399,23 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
     assert again.executor.done[-1].impl == "eager"
 
 
+def test_a_certificate_of_a_plug_in_that_was_edited_meanwhile_is_not_cached(
+    start, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    red = {"passed": [], "skipped": {}, "told": {}, "failed": {"oracle": "off."}, "expected": []}
+    green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
+    session = start(lambda job: JobResult(certificate=red, plugins="another one"))
+    assert session.certify([resolve("dot")], "auto") == {"dot": red}
+    assert "a plug-in was edited" in session.stream.getvalue()
+    again = start(lambda job: JobResult(certificate=green))
+    assert again.certify([resolve("dot")], "auto") == {"dot": green}
+    assert "edited" not in again.stream.getvalue()
+    later = start()
+    assert later.certify([resolve("dot")], "auto") == {"dot": green}
+    assert later.executor.done == []
+
+
 def test_code_that_is_refused_has_no_certificate_and_leaves_that_of_other_code(
     start, tmp_path, monkeypatch
 ):
