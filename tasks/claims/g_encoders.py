@@ -16,7 +16,7 @@ fertile = partial(
     metric="sequence_accuracy",
     training="adam[steps=300]",
 )
-LEARNED = "adam[steps=6000,evaluate_every=200,patience=5]"
+LEARNED = "adam[steps=3000,evaluate_every=200,patience=5]"
 """Until five validations in a row are no better."""
 swapped = partial(
     Side,
@@ -41,7 +41,7 @@ inferred = partial(
     Side,
     task="nli_syn",
     metric="label_accuracy",
-    training="adam[steps=3000,evaluate_every=200,patience=5]",
+    training="adam[steps=2000,evaluate_every=500]",
 )
 # one word decides, and no word negates another, so that embeddings alone can learn it
 explained = partial(
