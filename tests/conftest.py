@@ -29,6 +29,7 @@ if not config.jaxtyping_disable:
     install_import_hook(["variants", "tasks"], "beartype.beartype")
 
 from bench.api.loading import load_package  # noqa: E402
+from bench.running.machine_lock import LOCK_VARIABLE  # noqa: E402
 
 load_package("variants")
 load_package("tasks")
@@ -36,6 +37,14 @@ load_package("tasks")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test waits for a run of this machine, and no run for a test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOCK_VARIABLE, str(tmp_path_factory.mktemp("lock") / "machine.lock"))
+        yield
 
 
 @pytest.fixture(autouse=True)

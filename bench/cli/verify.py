@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -119,6 +120,7 @@ def _jobs(options: "RunOptions", checks: tuple[str, ...], on: "RunsOn | None") -
 def _certified(options: "RunOptions", todo: "list[Job]") -> "list[Certificate]":
     """Run the jobs, and show how far they are; a variant has the checks of all its jobs."""
     from bench.conformance import Certificate
+    from bench.running.machine_lock import machine_lock
     from bench.running.processes import ProcessExecutor
     from bench.running.progress import Display
     from bench.running.worker import WorkerSettings
@@ -128,15 +130,18 @@ def _certified(options: "RunOptions", todo: "list[Job]") -> "list[Certificate]":
     done: dict[str, CertificateEntry] = {}
     display = Display(todo, options.jobs, sys.stderr) if len(todo) > 1 else None
     watch = display.watch if display else (lambda job, share: None)
+    say = display.say if display else partial(click.echo, err=True)
     try:
-        for job, result in executor.run(todo, options.jobs, watch):
-            assert result.certificate is not None, "what this job is for"
-            known = done.get(job.variant)
-            done[job.variant] = (
-                result.certificate if known is None else with_checks(known, result.certificate)
-            )
-            if display:
-                display.finish(job, Certificate.from_json(job.variant, result.certificate).verdict)
+        with machine_lock(exclusive=False, say=say):
+            for job, result in executor.run(todo, options.jobs, watch):
+                assert result.certificate is not None, "what this job is for"
+                known = done.get(job.variant)
+                done[job.variant] = (
+                    result.certificate if known is None else with_checks(known, result.certificate)
+                )
+                if display:
+                    told = Certificate.from_json(job.variant, result.certificate)
+                    display.finish(job, told.verdict)
     finally:
         if display:
             display.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from bench.conformance import compared_on
 from bench.gpu.isolated import isolated
 from bench.gpu.kit import Kit
 from bench.gpu.pieces import Found, Piece
+from bench.running.machine_lock import machine_lock
 from bench.running.plan import plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import AskedVariant, Request
@@ -254,9 +256,11 @@ class Workshop:
     def _isolated(
         self, function: Callable[..., Any], *arguments: object, left: float, **named: object
     ) -> Any:
-        return isolated(
-            function, *arguments, settings=self.session.settings, timeout_s=max(30.0, left), **named
-        )
+        settings, stream = self.session.settings, self.session.stream
+        with machine_lock(exclusive=True, say=partial(print, file=stream)):
+            return isolated(
+                function, *arguments, settings=settings, timeout_s=max(30.0, left), **named
+            )
 
 
 def _names(variants: Sequence[AskedVariant]) -> str:

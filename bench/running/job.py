@@ -39,6 +39,8 @@ class Job:
     """Folder for trained weights, which analyses read; empty to drop them."""
     checkpoint: str = ""
     """File that holds a training until it has ended; empty for none."""
+    machine: str = ""
+    """`Environment.machine`, which a training that goes on from such a file must share."""
 
 
 @dataclass(frozen=True)

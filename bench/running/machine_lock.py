@@ -2,21 +2,43 @@
 
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
+LOCK = Path("/tmp/attention-bench.lock")
+"""One file for all users of a machine, wherever each has temporary files."""
+LOCK_VARIABLE = "BENCH_LOCK_FILE"
+"""Environment variable that names another one, for tests."""
+
+
+EVERYBODY = 0o666
+
+
+def lock_file() -> Path:
+    """The file whose lock is that of the machine."""
+    return Path(os.environ.get(LOCK_VARIABLE) or LOCK)
+
 
 @contextmanager
-def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[None]:
-    """Keep timed cells alone on the machine: training shares the lock, timing owns it."""
+def machine_lock(
+    *, exclusive: bool, say: Callable[[str], None], instead: str = ""
+) -> Iterator[None]:
+    """Keep what is timed alone on the machine: training shares the lock, timing owns it.
+
+    Nobody takes it twice at a time: a process that owns it would wait for itself.
+
+    Args:
+        exclusive: Whether this is timing.
+        say: Told whom this waits for, and that there can be no lock.
+        instead: What does without waiting, for that sentence.
+    """
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    path = lock_file()
     try:
-        path = Path(tempfile.gettempdir()) / f"attention-bench-{os.getuid()}.lock"
-        file = FileIO(path, "a+")
+        file = _opened(path)
     except OSError as error:
         if exclusive:
             say(f"warning: no lock of this machine ({error}), so timing may not be alone on it.")
@@ -26,7 +48,7 @@ def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[Non
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            hint = "; --no-speed leaves timing out" if exclusive else ""
+            hint = f"; {instead}" if instead else ""
             say(
                 f"waiting for another run on this machine ({_holders(file)}{path}), "
                 f"so that timing stays alone{hint} ..."
@@ -37,6 +59,21 @@ def machine_lock(*, exclusive: bool, say: Callable[[str], None]) -> Iterator[Non
             yield
         finally:
             _write(file, f"- {os.getpid()}\n", alone=exclusive)
+
+
+def _opened(path: Path) -> FileIO:
+    """Open the file, or make it for everybody, whatever mask the first user has.
+
+    One that is there is not opened as if it might be made: in a folder like `/tmp` Linux refuses
+    that to everyone but its owner. A link is not followed, for anybody may have put it there.
+    """
+    kept = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW
+    try:
+        number = os.open(path, kept)
+    except FileNotFoundError:
+        number = os.open(path, kept | os.O_CREAT, EVERYBODY)
+        os.fchmod(number, EVERYBODY)
+    return FileIO(number, "a+")
 
 
 def _write(file: FileIO, line: str, *, alone: bool) -> None:

@@ -1,7 +1,8 @@
 """`--match`: a plan whose networks have the size of the baseline's."""
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,9 +15,9 @@ from bench.api.errors import InvalidSelector, Refused
 from bench.api.selector import Value, parse
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.left_out import LeftOut, no_time_to_train, not_matched
+from bench.running.machine_lock import machine_lock
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell
-from bench.running.request import Request
 from bench.running.worker import WorkerSettings
 from bench.training.matching import BY_TIME, Matcher
 from results.environment import collect
@@ -42,9 +43,9 @@ def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) ->
             baseline, with other code and on another machine they are found again.
     """
     timed = store if made.request.match == BY_TIME[0] else None
-    matches = _Matches(made.request, Matcher(made.request.match, data_dir), made, timed)
     trained: list[PlannedCell] = []
-    with _threads_of_a_worker():
+    with _threads_of_a_worker(), ExitStack() as held:
+        matches = _Matches(made, Matcher(made.request.match, data_dir), held, timed)
         left = [matches.again(one) for one in made.left_out]
         for planned in made.quality:
             try:
@@ -69,11 +70,21 @@ class _Matches:
     """Backbones that were found, by what asks for them; seeds share them."""
 
     def __init__(
-        self, request: Request, matcher: Matcher, made: Plan, store: Store | None = None
+        self, made: Plan, matcher: Matcher, held: ExitStack, store: Store | None = None
     ) -> None:
-        self.request = request
+        """Take what is shared by all cells.
+
+        Args:
+            made: The plan.
+            matcher: Finds a network.
+            held: Where the lock of the machine goes, once anything is timed.
+            store: Where networks are kept; None for nowhere.
+        """
+        self.request = made.request
         self.matcher = matcher
         self.store = store
+        self._held = held
+        self._alone = matcher.by != BY_TIME[0]
         self.baseline = made.baseline.canonical.show()
         left = (_left_cell(one) for one in made.left_out)
         every = [*(one.cell for one in made.quality), *(one for one in left if one is not None)]
@@ -116,6 +127,10 @@ class _Matches:
         key = self._key(cell, like)
         if key in self._kept:
             return as_text(self._kept[key])
+        if not self._alone:
+            instead = "--match flops times nothing"
+            self._held.enter_context(machine_lock(exclusive=True, say=_tell, instead=instead))
+            self._alone = True
         # a refusal is not kept, for a quiet machine may find a network
         found = self.matcher.matched(cell, like).backbone
         if self.store is not None:
@@ -160,6 +175,10 @@ class _Matches:
                 "task with --tasks."
             )
         return next((one for one in beside if one.seed == cell.seed), beside[0])
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def _left_cell(left: LeftOut) -> Cell | None:

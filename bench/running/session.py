@@ -60,7 +60,9 @@ class Session:
     def __post_init__(self) -> None:
         kind = InlineExecutor if self.inline else ProcessExecutor
         self.executor = self.executor or kind(self.settings)
-        environment = self.store.write_environment(collect(self.settings.threads))
+        facts = collect(self.settings.threads)
+        self._machine = facts.machine
+        environment = self.store.write_environment(facts)
         self._code = CodeOfCells()
         data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
         before = self.store.records()
@@ -157,7 +159,8 @@ class Session:
                     seconds=one.seconds,
                     timeout_s=max(LEAST_TIMEOUT_S, SLACK * one.seconds),
                     keep_models=str(self.models) if self.keep_models else "",
-                    checkpoint=str(self._checkpoint(one.cell)),
+                    checkpoint=str(self._checkpoints / f"{one.cell.id}.pt"),
+                    machine=self._machine,
                 )
             )
         found: list[Outcome] = []
@@ -165,17 +168,15 @@ class Session:
             found += result.outcomes
             # after the result is stored; what was killed may be asked again, and goes on then
             if not result.died:
-                Path(job.checkpoint).unlink(missing_ok=True)
+                # names of earlier versions had a hash after the id
+                for path in self._checkpoints.glob(f"{job.cells[0].id}*.pt"):
+                    path.unlink(missing_ok=True)
         return found
 
-    def _checkpoint(self, cell: Cell) -> Path:
-        """File of an unfinished training; that of other code has another name, and is removed."""
-        folder = self.store.folder / "checkpoints"
-        path = folder / f"{cell.id}-{self._code.digest(cell)[:12]}.pt"
-        for other in folder.glob(f"{cell.id}-*"):
-            if other != path:
-                other.unlink(missing_ok=True)
-        return path
+    @property
+    def _checkpoints(self) -> Path:
+        """Where trainings are kept that have not ended."""
+        return self.store.folder / "checkpoints"
 
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""

@@ -54,9 +54,10 @@ class SharedQueue:
             return
         display = Display(jobs, at_once, self._stream)
         self._queue = deque(jobs)
+        instead = "--no-speed leaves timing out" if exclusive else ""
         try:
             with (
-                machine_lock(exclusive=exclusive, say=display.say),
+                machine_lock(exclusive=exclusive, say=display.say, instead=instead),
                 closing(self._executor.run(self._take(display), at_once, display.watch)) as done,
             ):
                 for job, result in done:

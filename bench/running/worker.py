@@ -28,10 +28,11 @@ from bench.running.allocator import (
 )
 from bench.running.job import Job, JobResult
 from bench.running.runner import ShareDone, failed_result, reason_of, run_job, trace_of
-from bench.running.source_code import plugins_digest
+from bench.running.source_code import loaded_source, plugins_digest
 
 load_package("variants")
 load_package("tasks")
+loaded_source()  # as it is now that it is imported, whatever becomes of the files
 
 REPORT_EVERY_S = 0.5
 """Pause between two progress messages of one worker."""
@@ -117,6 +118,7 @@ def prepare_process(settings: WorkerSettings) -> None:
     warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA")
     for path in settings.plugins:
         load_plugin(Path(path))
+    loaded_source()  # the modules beside them, too
     torch.set_num_threads(settings.threads)
     keep_freed_memory()
     if not torch.cuda.is_available():  # drivers of a GPU map more than they use

@@ -6,7 +6,7 @@ over.
 
 import pickle
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Checkpoint:
 
     path: Path
     every_s: float = EVERY_S
+    facts: Callable[[], Mapping[str, object]] = dict
+    """Tells what made the training up to now, for whoever may go on from the file."""
     _last: float = field(default_factory=time.monotonic)
     _targets: Tensor | None = None
 
@@ -52,8 +54,21 @@ class Checkpoint:
             return
         measured = [asdict(row) for row in rows]
         with written_whole(self.path, durable=False) as draft:
-            torch.save({**_progress(run), "rows": measured, "targets": batch.targets}, draft)
+            kept = {**_progress(run), "rows": measured, "targets": batch.targets}
+            torch.save({**kept, "facts": dict(self.facts())}, draft)
         self._last = time.monotonic()
+
+    def stored_facts(self) -> Mapping[str, Any] | None:
+        """What was told when the file was written; None where there is none, or none that is whole.
+
+        A file of an earlier version tells nothing.
+        """
+        try:
+            # mapped, so that the weights are not read for it
+            kept = torch.load(self.path, map_location="cpu", weights_only=True, mmap=True)
+            return dict(kept.get("facts", {}))
+        except DAMAGED:
+            return None
 
     def load(self, run: Training) -> list[Row] | None:
         """Bring a fresh training to where the file says; returns the rows that were measured.
@@ -65,6 +80,7 @@ class Checkpoint:
             rows = [Row(**row) for row in kept.pop("rows")]
             best = _best(kept.pop("best"))
             self._targets = kept.pop("targets")
+            kept.pop("facts")
         except DAMAGED:
             return None
         run.system.load_state_dict(kept.pop("system"))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.api import registry
+from bench.running.machine_lock import LOCK_VARIABLE
 from results.ledger import LedgerReader
 
 ROOT = Path(__file__).parents[2]
@@ -116,6 +117,7 @@ def _own_place(monkeypatch, tmp_path_factory, _certificates):
     place = tmp_path_factory.mktemp("tmp")
     monkeypatch.setenv("BENCH_CACHE_DIR", str(_certificates))
     monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setenv(LOCK_VARIABLE, str(place / "machine.lock"))
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     monkeypatch.delenv("BENCH_DATA_DIR", raising=False)
 

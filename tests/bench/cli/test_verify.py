@@ -1,5 +1,6 @@
 """Certificates and rehearsals on the command line."""
 
+import fcntl
 import json
 import os
 import re
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench.running.machine_lock import lock_file
+from bench.running.processes import ProcessExecutor
+from bench.running.runner import run_job
 from results.store import Store
 
 ROOT = Path(__file__).parents[3]
@@ -42,6 +46,21 @@ def test_single_checks_are_run_and_a_misspelled_one_is_refused_before_any(call):
     code, _, err = call("verify", "uniform", "--check", "splits", "--dtype", "bfloat16")
     assert code == 2
     assert "leave out --device, --dtype and --shape" in err
+
+
+def test_certificates_share_the_machine_so_that_timing_elsewhere_waits(call, monkeypatch):
+    waits = []
+
+    def run(executor, jobs, jobs_at_once, watch):
+        for job in jobs:
+            with lock_file().open("a") as other, pytest.raises(BlockingIOError):
+                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            waits.append(job.variant)
+            yield job, run_job(job, None, lambda share: None)
+
+    monkeypatch.setattr(ProcessExecutor, "run", run)
+    code, _, _ = call("verify", "uniform", "--check", "shapes", "--jobs", 1)
+    assert (code, waits) == (0, ["uniform"])
 
 
 def test_a_device_that_is_not_there_is_refused_before_anything_is_verified(call, monkeypatch):

@@ -1,13 +1,19 @@
 """What the pieces of a kit hold."""
 
+import fcntl
+import io
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
+from bench.gpu import work
 from bench.gpu.kit import GPU, REHEARSAL
 from bench.gpu.work import Workshop
+from bench.running.machine_lock import lock_file
 from bench.running.quality_cells import roster_of
 from bench.running.request import Request
+from bench.running.worker import WorkerSettings
 from bench.timing.asked_shapes import asked_shapes
 
 
@@ -25,3 +31,20 @@ def test_every_variant_is_timed_as_a_layer_at_every_shape_and_with_every_code(ki
     timed = Counter((cell.variant, cell.dtype, cell.impl) for cell in cells)
     assert set(timed.values()) == {len(shapes)}
     assert {(dtype, impl) for _, dtype, impl in timed} == {*kit.slot_codes}
+
+
+def test_pieces_in_processes_of_their_own_are_alone_on_the_machine(monkeypatch):
+    blocked = []
+
+    def isolated(function, *arguments, settings, timeout_s, **named):
+        with lock_file().open("a") as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        blocked.append(function.__name__)
+        return {"copies_bytes_per_s": 1.0}
+
+    monkeypatch.setattr(work, "isolated", isolated)
+    asked = Request(variants="dot", dtype="bfloat16", preset="smoke")
+    session = SimpleNamespace(settings=WorkerSettings(), stream=io.StringIO())
+    piece = next(one for one in Workshop(REHEARSAL, asked, session).pieces() if "ceil" in one.name)
+    assert piece.work(60.0) == {"copies_bytes_per_s": 1.0}
+    assert blocked == ["measure_ceilings"]

@@ -3,19 +3,19 @@
 import fcntl
 import os
 import re
-import tempfile
+from pathlib import Path
 
 import pytest
 
 from bench.running import machine_lock as locks
-from bench.running.machine_lock import machine_lock
+from bench.running.machine_lock import LOCK, LOCK_VARIABLE, lock_file, machine_lock
 
 
 @pytest.mark.parametrize(("exclusive", "sentences"), [(True, 1), (False, 0)])
 def test_without_a_place_for_the_lock_timing_says_that_it_may_not_be_alone(
     monkeypatch, exclusive, sentences
 ):
-    monkeypatch.setattr(tempfile, "tempdir", "/proc/nothing")
+    monkeypatch.setenv(LOCK_VARIABLE, "/proc/nothing/machine.lock")
     said, done = [], False
     with machine_lock(exclusive=exclusive, say=said.append):
         done = True
@@ -34,15 +34,16 @@ def waits(monkeypatch, exclusive):
 
     with monkeypatch.context() as patched:
         patched.setattr(locks.fcntl, "flock", busy)
-        with machine_lock(exclusive=exclusive, say=said.append):
+        instead = "--no-speed leaves timing out" if exclusive else ""
+        with machine_lock(exclusive=exclusive, say=said.append, instead=instead):
             pass
     assert locks.fcntl.flock is flock
     return said
 
 
 def test_who_waits_says_for_whom_and_how_to_go_on_without_timing(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    lock = tmp_path / f"attention-bench-{os.getuid()}.lock"
+    lock = tmp_path / "machine.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, str(lock))
     lock.write_text("+ 999999999 2026-01-01 00:00:00\nnot a line of ours\n")  # it was killed
     with machine_lock(exclusive=False, say=print):
         (sentence,) = waits(monkeypatch, exclusive=False)
@@ -55,9 +56,41 @@ def test_who_waits_says_for_whom_and_how_to_go_on_without_timing(monkeypatch, tm
 
 
 def test_a_lock_file_does_not_grow_while_runs_are_timed(monkeypatch, tmp_path):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv(LOCK_VARIABLE, str(tmp_path / "machine.lock"))
     for _ in range(3):
         with machine_lock(exclusive=True, say=print):
             pass
     (lock,) = tmp_path.iterdir()
     assert lock.read_text() == f"- {os.getpid()}\n"
+
+
+def test_every_run_of_a_machine_takes_one_lock_wherever_its_temporary_files_are(
+    monkeypatch, tmp_path
+):
+    monkeypatch.delenv(LOCK_VARIABLE)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert lock_file() == LOCK == Path("/tmp/attention-bench.lock")
+
+
+def test_every_user_may_take_the_lock_whatever_the_first_one_lets_others_do(monkeypatch, tmp_path):
+    lock = tmp_path / "machine.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, str(lock))
+    before = os.umask(0o077)
+    try:
+        with machine_lock(exclusive=True, say=print):
+            pass
+    finally:
+        os.umask(before)
+    assert lock.stat().st_mode & 0o777 == 0o666
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(monkeypatch, tmp_path):
+    precious, said = tmp_path / "precious.txt", []
+    precious.write_text("keep me")
+    (tmp_path / "machine.lock").symlink_to(precious)
+    monkeypatch.setenv(LOCK_VARIABLE, str(tmp_path / "machine.lock"))
+    with machine_lock(exclusive=True, say=said.append):
+        pass
+    assert precious.read_text() == "keep me"
+    assert "timing may not be alone" in said[0]

@@ -1,5 +1,6 @@
 """`--match` after planning: all seeds share a width, and what has none is left out."""
 
+import fcntl
 from contextlib import closing
 from dataclasses import replace
 
@@ -11,10 +12,12 @@ from bench.api import registry
 from bench.api.backbone import BACKBONES
 from bench.api.selector import parse
 from bench.running.code_of_cells import CodeOfCells
+from bench.running.machine_lock import lock_file
 from bench.running.matched_plan import match_plan
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.training import matching
+from bench.training.matching import Matcher
 from results.store import Store
 
 SMALL = Request(
@@ -113,6 +116,28 @@ def test_steps_are_timed_with_the_one_thread_that_cells_are_trained_with(monkeyp
     matched(match="time", seeds=1)
     assert set(threads) == {1}
     assert torch.get_num_threads() == 2, "what the command had before"
+
+
+@pytest.mark.parametrize(("match", "alone"), [("time", True), ("params", False)])
+def test_steps_are_timed_alone_on_the_machine(monkeypatch, match, alone):
+    blocked = []
+    made = Matcher.matched
+
+    def seen(matcher, cell, like):
+        with lock_file().open("a") as other:
+            try:
+                fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                blocked.append(False)
+            except BlockingIOError:
+                blocked.append(True)
+        return made(matcher, cell, like)
+
+    monkeypatch.setattr(matching, "step_seconds", by_size)
+    monkeypatch.setattr(Matcher, "matched", seen)
+    matched(match=match, seeds=1)
+    assert blocked == [alone, alone]
+    with lock_file().open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody holds it any more
 
 
 def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, monkeypatch):

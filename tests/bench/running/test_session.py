@@ -3,7 +3,6 @@
 import fcntl
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -18,8 +17,8 @@ from bench.conformance import RunsOn
 from bench.conformance.certificate import Certificate
 from bench.running import machine_lock as locks
 from bench.running import runner
-from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import Job, JobResult, Outcome
+from bench.running.machine_lock import lock_file
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.runner import run_job
@@ -28,6 +27,7 @@ from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.training.analysis import analysis_cells, asked_probes
 from results.certificate import with_checks
+from results.environment import collect
 from results.row import Row, Unmeasured
 from results.store import Store
 
@@ -247,10 +247,9 @@ def test_claims_are_given_back(start, made, hold):
     assert hold(session.store.folder, [p.cell.id for p in made.quality])
 
 
-def locked_against(kind, place):
+def locked_against(kind):
     """Whether another run of this machine would have to wait for the lock."""
-    path = place / f"attention-bench-{os.getuid()}.lock"
-    with path.open("a") as file:
+    with lock_file().open("a") as file:
         try:
             fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -259,21 +258,17 @@ def locked_against(kind, place):
 
 
 def test_training_shares_the_machine_and_timing_owns_it(start, made):
-    place = Path(os.environ["TMPDIR"])
     seen = {}
 
     def answer(job):
-        seen[job.kind] = (
-            locked_against(fcntl.LOCK_SH, place),
-            locked_against(fcntl.LOCK_EX, place),
-        )
+        seen[job.kind] = (locked_against(fcntl.LOCK_SH), locked_against(fcntl.LOCK_EX))
         return "ok"
 
     session = start(answer)
     session.train(made.quality)
     session.measure(made.speed)
     assert seen == {"quality": (False, True), "speed": (True, True)}
-    assert not locked_against(fcntl.LOCK_EX, place)
+    assert not locked_against(fcntl.LOCK_EX)
 
 
 def test_a_run_that_waits_for_the_machine_says_so(start, made, monkeypatch):
@@ -548,17 +543,28 @@ def test_a_training_whose_process_died_keeps_its_checkpoint_for_the_next_time(st
     assert not Path(job.checkpoint).exists()
 
 
-def test_a_checkpoint_of_other_code_is_removed_and_not_read(start, made, monkeypatch):
-    first = start()
-    first.train(made.quality[:1])
-    (job,) = first.executor.done
-    old = left(Path(job.checkpoint))
-    other = left(old.with_name(f"{made.quality[1].cell.id}-0.pt"))
-    monkeypatch.setattr(CodeOfCells, "digest", lambda *_: "f" * 64)
-    later = start(lambda job: "ok" if not old.exists() else "failed", retry=frozenset({"ok"}))
-    later.train(made.quality[:1])
-    assert [Path(one.checkpoint).name != old.name for one in later.executor.done] == [True]
+def test_no_checkpoint_is_removed_before_its_cell_has_ended(start, made):
+    """Until it is reserved, another process may be going on from it."""
+    session = start()
+    folder = session.store.folder / "checkpoints"
+    mine, other = (left(folder / f"{one.cell.id}.pt") for one in made.quality[:2])
+    old = left(folder / f"{made.quality[0].cell.id}-0123456789ab.pt")
+    seen = []
+    session.executor.answer = lambda job: seen.append(mine.exists() and old.exists()) or "ok"
+    session.train(made.quality[:1])
+    assert seen == [True]
+    assert [job.checkpoint for job in session.executor.done] == [str(mine)]
+    assert not mine.exists()
+    assert not old.exists(), "a name of an earlier version, which nothing goes on from"
     assert other.is_file(), "that of another cell stays"
+
+
+def test_a_training_goes_on_under_another_commit_but_not_on_another_machine():
+    facts = collect(1)
+    commit = replace(facts, git_revision="0" * 40, git_dirty=True)
+    assert commit.id != facts.id
+    assert commit.machine == facts.machine
+    assert replace(facts, packages={"torch": "0.1"}).machine != facts.machine
 
 
 def test_a_training_that_failed_begins_anew(made, tmp_path, monkeypatch):
