@@ -25,7 +25,8 @@ from bench.running.shared_queue import LEAST_TIMEOUT_S, SLACK, SharedQueue, spee
 from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
-from bench.training.analysis import analysis_label
+from bench.training.analysis import analysis_label, model_path, trained_cell
+from bench.training.kept_weights import Origin
 from results.certificate import (
     CertificateEntry,
     certificate_entries,
@@ -34,7 +35,7 @@ from results.certificate import (
 )
 from results.environment import collect
 from results.json_values import Json, as_object
-from results.row import Status
+from results.row import Record, Status
 from results.store import Store
 
 
@@ -65,8 +66,8 @@ class Session:
         self._code = CodeOfCells()
         data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
         before = self.store.records()
-        finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
-        self._results = KeptResults(self.store, finished, self._code, self.tally, environment)
+        self._finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
+        self._results = KeptResults(self.store, self._finished, self._code, self.tally, environment)
         self._queue = SharedQueue(self._results, self.executor, self.stream)
 
     def certify(
@@ -165,6 +166,9 @@ class Session:
         found: list[Outcome] = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
+            if not job.keep_models:
+                # weights of an earlier training are not those of the result that is there now
+                model_path(self.models, job.cells[0]).unlink(missing_ok=True)
             # after the result is stored; what was killed may be asked again, and goes on then
             if not result.died:
                 # names of earlier versions had a hash after the id
@@ -180,6 +184,7 @@ class Session:
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""
         todo = self._results.todo(cells)
+        newest = self.store.ledger().newest()
         jobs = [
             Job(
                 kind="analysis",
@@ -188,12 +193,19 @@ class Session:
                 seconds=5.0,
                 timeout_s=10 * LEAST_TIMEOUT_S,
                 keep_models=str(self.models),
+                origin=self._origin(newest.get(trained_cell(cell).id)),
             )
             for cell in cells
             if cell.id in todo
         ]
         for _ in self._queue.run(jobs, self.jobs, exclusive=False):
             pass
+
+    def _origin(self, trained: Record | None) -> Origin:
+        """What made the result of a trained cell; nothing where none holds today."""
+        if trained is None or trained.status != "ok" or self._finished.outdated(trained):
+            return Origin()
+        return Origin(code=trained.code, data=trained.data)
 
     @property
     def models(self) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
@@ -25,7 +26,8 @@ from bench.running.runner import run_job
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
-from bench.training.analysis import analysis_cells, asked_probes
+from bench.training.analysis import analysis_cells, asked_probes, model_path
+from bench.training.kept_weights import Origin, save_weights
 from results.certificate import with_checks
 from results.environment import collect
 from results.row import Row, Unmeasured
@@ -42,6 +44,13 @@ def test_finished_cells_are_never_run_again(start, made):
     assert again.executor.done == []
     assert (again.tally.already, again.tally.failed) == (4, 0)
     assert len(Store(first.store.folder).ledger().records) == 4
+
+
+def left(path):
+    """What an earlier training left."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"half a training")
+    return path
 
 
 def refusing(job, *, environmental):
@@ -475,6 +484,65 @@ def test_models_are_kept_only_where_asked(start, made, tmp_path):
     assert not (tmp_path / "plain" / "models").exists()
 
 
+def test_weights_of_an_earlier_training_do_not_outlive_it(start, made):
+    cell, other = (one.cell for one in made.quality[:2])
+    session = start()
+    old, beside = (left(model_path(session.models, one)) for one in (cell, other))
+    session.train(made.quality[:1])
+    assert not old.exists()
+    assert beside.exists(), "that of another cell stays"
+    keeping = start(keep_models=True, retry=frozenset({"ok"}))
+    kept = left(model_path(session.models, cell))
+    keeping.train(made.quality[:1])
+    assert kept.exists()
+
+
+def test_a_probe_reads_the_weights_of_the_stored_result_and_of_no_other_code(start, made):
+    cell = made.quality[1].cell
+    looks = analysis_cells([cell], asked_probes("blur"))
+    session = start()
+    session.analyze(looks)
+    session.train(made.quality[:2])
+    record = session.store.newest_of(cell.id)
+    again = start(retry=frozenset({"ok"}))
+    again.analyze(looks)
+    edited = start(retry=frozenset({"ok"}))
+    edited._code.digest = lambda cell, made=(): "edited"
+    edited.analyze(looks)
+    found = [one.executor.done[-1].origin for one in (again, edited)]
+    assert found == [Origin(code=record.code, data=record.data), Origin()]
+    assert session.executor.done[0].origin == Origin(), "nothing was trained"
+
+
+def test_weights_of_other_code_are_refused_by_a_run_until_it_may_look_again(made, tmp_path):
+    def probed():
+        session = Session(
+            Store.create(tmp_path / "run"),
+            WorkerSettings(),
+            inline=True,
+            keep_models=True,
+            stream=io.StringIO(),
+        )
+        with session.store:
+            session.train(made.quality[1:2])
+            session.analyze(looks)
+            return session.store.newest_of(looks[0].id), session.models
+
+    looks = analysis_cells([made.quality[1].cell], asked_probes("blur"))
+    usual, models = probed()
+    assert usual.status == "ok"
+    path = model_path(models, made.quality[1].cell)
+    ours = path.read_bytes()
+    save_weights(torch.nn.Linear(2, 2), path, Origin(code="edited"))
+    with Store(tmp_path / "run") as store:
+        store.append(replace(usual, code="", attempt=2))
+    refused, _ = probed()
+    assert (refused.status, refused.environmental) == ("refused", True)
+    assert "were not made by the code" in refused.detail
+    path.write_bytes(ours)
+    assert probed()[0].status == "ok"
+
+
 def partly(job):
     spent = Unmeasured(metric="forward_time_ms", status="out_of_memory", detail="64 GiB more.")
     never = Unmeasured(metric="decode_step_time_ms", status="refused", detail="no step here.")
@@ -499,13 +567,6 @@ def test_a_lost_call_is_stored_told_counted_as_a_failure_and_asked_again(start, 
     again = start(retry=frozenset({"out_of_memory"}))
     again.train(made.quality[:2])
     assert len(again.executor.done) == 2
-
-
-def left(path):
-    """What a training that was killed left."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"half a training")
-    return path
 
 
 def test_a_finished_training_leaves_no_checkpoint(start, made):
