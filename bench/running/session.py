@@ -30,8 +30,10 @@ from bench.training.kept_weights import Origin
 from results.certificate import (
     CertificateEntry,
     certificate_entries,
+    of_code,
     refused_code,
     with_checks,
+    without_other_code,
 )
 from results.environment import collect
 from results.json_values import Json, as_object
@@ -92,11 +94,14 @@ class Session:
                 known[variant] = with_checks(known[variant], more)
         every: dict[str, CertificateEntry] = {}
 
-        def with_known(held: Json) -> object:
-            every.update(certificate_entries(as_object(held)))
+        def with_known(before: Json) -> object:
+            every.update(certificate_entries(as_object(before)))
             for variant, entry in known.items():
-                # what was proved on another device stays
-                every[variant] = with_checks(every[variant], entry) if variant in every else entry
+                held = every.get(variant)
+                if held is not None:
+                    # what was proved of this code on another device stays
+                    held = without_other_code(held, self._code.of_certificate(variant))
+                every[variant] = entry if held is None else with_checks(held, entry)
             for variant in nowhere:
                 every.pop(variant, None)
             return every
@@ -114,7 +119,7 @@ class Session:
         for variant in names:
             stored = cache.read(variant, impl, place)
             if stored is not None:
-                found[variant] = stored
+                found[variant] = of_code(stored, self._code.of_certificate(variant))
                 continue
             where = "" if on is None else f" on {on.device} in {on.dtype}"
             jobs.append(
@@ -130,8 +135,10 @@ class Session:
         edited = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             assert result.certificate is not None, "what this job is for"
-            found[job.variant] = result.certificate
-            if not self._results.is_of_this_code(result):
+            ours = self._results.is_of_this_code(result)
+            code = self._code.of_certificate(job.variant) if ours else ""
+            found[job.variant] = of_code(result.certificate, code)
+            if not ours:
                 edited.append(job.variant)
             elif not result.died:  # which may be the machine's fault
                 cache.write(job.variant, impl, result.certificate, place)

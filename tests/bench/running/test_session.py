@@ -372,6 +372,14 @@ def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
     assert {row.baseline for row in timed} == {"", "reference", "aa_control"}
 
 
+def bare(certificates):
+    """Certificates as the jobs gave them, without the hashes of their code."""
+    return {
+        variant: {key: value for key, value in entry.items() if key != "code"}
+        for variant, entry in certificates.items()
+    }
+
+
 def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypatch, tmp_path):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
@@ -383,10 +391,10 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
 
     session = start(answer)
     found = session.certify(map(resolve, ["dot", "general", "dot"]), "auto")
-    assert found == {"dot": green, "general": red}
+    assert bare(found) == {"dot": green, "general": red}
     assert json.loads((session.store.folder / "certificates.json").read_text()) == found
     again = start(lambda job: JobResult(certificate=green), folder="other")
-    assert again.certify(map(resolve, ["dot", "general"]), "auto")["general"] == green
+    assert bare(again.certify(map(resolve, ["dot", "general"]), "auto"))["general"] == green
     assert [job.variant for job in again.executor.done] == ["general"]
     again.certify([resolve("dot")], "eager")
     assert again.executor.done[-1].impl == "eager"
@@ -399,13 +407,13 @@ def test_a_certificate_of_a_plug_in_that_was_edited_meanwhile_is_not_cached(
     red = {"passed": [], "skipped": {}, "told": {}, "failed": {"oracle": "off."}, "expected": []}
     green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
     session = start(lambda job: JobResult(certificate=red, plugins="another one"))
-    assert session.certify([resolve("dot")], "auto") == {"dot": red}
+    assert bare(session.certify([resolve("dot")], "auto")) == {"dot": red}
     assert "a plug-in was edited" in session.stream.getvalue()
     again = start(lambda job: JobResult(certificate=green))
-    assert again.certify([resolve("dot")], "auto") == {"dot": green}
+    assert bare(again.certify([resolve("dot")], "auto")) == {"dot": green}
     assert "edited" not in again.stream.getvalue()
     later = start()
-    assert later.certify([resolve("dot")], "auto") == {"dot": green}
+    assert bare(later.certify([resolve("dot")], "auto")) == {"dot": green}
     assert later.executor.done == []
 
 
@@ -416,9 +424,9 @@ def test_code_that_is_refused_has_no_certificate_and_leaves_that_of_other_code(
     green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
     lacks = Certificate.of_refused_code("dot", ["config"], "no such code.").to_json()
     session = start(lambda job: JobResult(certificate=lacks if job.impl == "sdpa" else green))
-    assert session.certify([resolve("dot")], "auto") == {"dot": green}
+    assert bare(session.certify([resolve("dot")], "auto")) == {"dot": green}
     there = RunsOn("cpu", "bfloat16")
-    assert session.certify(map(resolve, ["dot", "general"]), "sdpa", there) == {"dot": green}
+    assert bare(session.certify(map(resolve, ["dot", "general"]), "sdpa", there)) == {"dot": green}
     assert [job.on for job in session.executor.done] == [None] * 3, "it is not asked twice"
     assert "refused" in session.stream.getvalue()
 
@@ -446,6 +454,37 @@ def test_a_certificate_on_a_device_adds_its_checks_and_outlives_one_of_the_proce
     assert again.certify([resolve("dot")], "auto")["dot"]["failed"] == found["failed"]
     assert again.certify([resolve("dot")], "auto", there)["dot"] == found
     assert again.executor.done == []
+
+
+def test_checks_on_a_device_do_not_outlive_their_code(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+
+    def answer(job):
+        name = "oracle" if job.on is None else "answers_on_cpu_bfloat16"
+        failed = {} if job.on is None else {name: "off by 3."}
+        passed = [name] if job.on is None else []
+        entry = {"passed": passed, "skipped": {}, "told": {}, "failed": failed, "expected": [name]}
+        return JobResult(certificate=entry)
+
+    session = start(answer)
+    path = session.store.folder / "certificates.json"
+    session.certify([resolve("dot")], "auto", RunsOn("cpu", "bfloat16"))
+    told = path.read_text()
+    code = session._code.of_certificate("dot")
+    assert json.loads(told)["dot"]["code"] == {"": code, "cpu_bfloat16": code}
+
+    def certified_after_an_edit():
+        edited = start(answer)
+        edited._code.of_certificate = lambda variant: "edited"
+        return edited.certify([resolve("dot")], "auto")["dot"]
+
+    found = certified_after_an_edit()
+    assert (found["passed"], found["failed"], found["expected"]) == (["oracle"], {}, ["oracle"])
+    assert found["code"] == {"": "edited"}
+    path.write_text(json.dumps(bare(json.loads(told))))
+    earlier = certified_after_an_edit()
+    assert [*earlier["failed"]] == ["answers_on_cpu_bfloat16"], "an earlier file tells no code"
+    assert earlier["code"] == {"": "edited"}
 
 
 def test_checks_of_a_place_are_replaced_together():
