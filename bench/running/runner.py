@@ -18,7 +18,6 @@ from bench.api.plain_text import message_of, named_message_of, shortened, storab
 from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
-from bench.api.whole_file import written_whole
 from bench.conformance import CHECKS, COMPILE, certify, certify_on
 from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
@@ -33,6 +32,7 @@ from bench.timing.slot_block import measure_slots
 from bench.timing.workloads import plain_code
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.checkpoint import Checkpoint
+from bench.training.kept_weights import save_weights
 from bench.training.quality import train_cell
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import as_object
@@ -213,7 +213,8 @@ def _train(used: Used, share_done: ShareDone, start: float) -> JobResult:
             checkpoint.remove()
         raise
     if job.keep_models and result.system is not None:
-        _save(result.system, model_path(Path(job.keep_models), cell))
+        # before a record says that they are kept
+        save_weights(result.system, model_path(Path(job.keep_models), cell), used.origin())
     rows = tuple(replace(row, repeat=job.repeat) for row in result.rows)
     seconds = time.perf_counter() - start
     return JobResult((Outcome(cell, "ok", "", rows, result.artifact, seconds),))
@@ -236,7 +237,7 @@ def _checkpoint(used: Used) -> Checkpoint | None:
 
 def _analyze(job: Job, data_dir: Path | None, start: float) -> JobResult:
     (cell,) = job.cells
-    rows = analyze_cell(cell, Path(job.keep_models), data_dir)
+    rows = analyze_cell(cell, Path(job.keep_models), job.origin, data_dir)
     return JobResult((Outcome(cell, "ok", "", tuple(rows), {}, time.perf_counter() - start),))
 
 
@@ -258,14 +259,6 @@ def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
             rows, unmeasured = outcome
             outcomes.append(Outcome(cell, "ok", "", rows, seconds=seconds, unmeasured=unmeasured))
     return JobResult(tuple(outcomes))
-
-
-def _save(system: torch.nn.Module, path: Path) -> None:
-    """Write trained weights, before a record says that they are kept."""
-    from safetensors.torch import save_model  # noqa: PLC0415  an optional feature's library
-
-    with written_whole(path) as draft:
-        save_model(system, str(draft))
 
 
 def trace_of(error: BaseException) -> str:

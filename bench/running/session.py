@@ -26,16 +26,19 @@ from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.timing.shape import parse_rounds
-from bench.training.analysis import analysis_label
+from bench.training.analysis import analysis_label, model_path, trained_cell
+from bench.training.kept_weights import Origin
 from results.certificate import (
     CertificateEntry,
     certificate_entries,
+    of_code,
     refused_code,
     with_checks,
+    without_other_code,
 )
 from results.environment import collect
 from results.json_values import Json, as_object
-from results.row import Status
+from results.row import Record, Status
 from results.store import Store
 
 
@@ -66,8 +69,8 @@ class Session:
         self._code = CodeOfCells()
         data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
         before = self.store.records()
-        finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
-        self._results = KeptResults(self.store, finished, self._code, self.tally, environment)
+        self._finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
+        self._results = KeptResults(self.store, self._finished, self._code, self.tally, environment)
         self._queue = SharedQueue(self._results, self.executor, self.stream)
 
     def certify(
@@ -92,11 +95,14 @@ class Session:
                 known[variant] = with_checks(known[variant], more)
         every: dict[str, CertificateEntry] = {}
 
-        def with_known(held: Json) -> object:
-            every.update(certificate_entries(as_object(held)))
+        def with_known(before: Json) -> object:
+            every.update(certificate_entries(as_object(before)))
             for variant, entry in known.items():
-                # what was proved on another device stays
-                every[variant] = with_checks(every[variant], entry) if variant in every else entry
+                held = every.get(variant)
+                if held is not None:
+                    # what was proved of this code on another device stays
+                    held = without_other_code(held, self._code.of_certificate(variant))
+                every[variant] = entry if held is None else with_checks(held, entry)
             for variant in nowhere:
                 every.pop(variant, None)
             return every
@@ -114,7 +120,7 @@ class Session:
         for variant in names:
             stored = cache.read(variant, impl, place)
             if stored is not None:
-                found[variant] = stored
+                found[variant] = of_code(stored, self._code.of_certificate(variant))
                 continue
             where = "" if on is None else f" on {on.device} in {on.dtype}"
             jobs.append(
@@ -130,8 +136,10 @@ class Session:
         edited = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             assert result.certificate is not None, "what this job is for"
-            found[job.variant] = result.certificate
-            if not self._results.is_of_this_code(result):
+            ours = self._results.is_of_this_code(result)
+            code = self._code.of_certificate(job.variant) if ours else ""
+            found[job.variant] = of_code(result.certificate, code)
+            if not ours:
                 edited.append(job.variant)
             elif not result.died:  # which may be the machine's fault
                 cache.write(job.variant, impl, result.certificate, place)
@@ -166,6 +174,9 @@ class Session:
         found: list[Outcome] = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
+            if not job.keep_models:
+                # weights of an earlier training are not those of the result that is there now
+                model_path(self.models, job.cells[0]).unlink(missing_ok=True)
             # after the result is stored; what was killed may be asked again, and goes on then
             if not result.died:
                 # names of earlier versions had a hash after the id
@@ -181,6 +192,7 @@ class Session:
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""
         todo = self._results.todo(cells)
+        newest = self.store.ledger().newest()
         jobs = [
             Job(
                 kind="analysis",
@@ -189,12 +201,19 @@ class Session:
                 seconds=5.0,
                 timeout_s=10 * LEAST_TIMEOUT_S,
                 keep_models=str(self.models),
+                origin=self._origin(newest.get(trained_cell(cell).id)),
             )
             for cell in cells
             if cell.id in todo
         ]
         for _ in self._queue.run(jobs, self.jobs, exclusive=False):
             pass
+
+    def _origin(self, trained: Record | None) -> Origin:
+        """What made the result of a trained cell; nothing where none holds today."""
+        if trained is None or trained.status != "ok" or self._finished.outdated(trained):
+            return Origin()
+        return Origin(code=trained.code, data=trained.data)
 
     @property
     def models(self) -> Path:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from bench.api.loading import loaded_plugins
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import Job
 from bench.running.read_files import DataFiles
+from bench.training.kept_weights import Origin
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,6 @@ class Used:
         """`axis:name` of every registered part that was built."""
         return tuple(sorted(f"{axis}:{name}" for axis, name in self.parts))
 
-    def code(self) -> str:
-        """Hash of the code of the cell, with what was built by name."""
-        (cell,) = self.job.cells
-        return CodeOfCells().digest(cell, self.made)
-
     def data(self) -> dict[str, str]:
         """Hashes of the data files that were read, those of the plug-ins that were built too."""
         # no data of the cell, though the run folder may lie beside a plug-in, where files are data
@@ -44,14 +40,14 @@ class Used:
             opened |= plugin.opened if name in modules else frozenset()
         return DataFiles(self.data_dir).hashes(opened)
 
+    def origin(self) -> Origin:
+        """What has made the network of the cell, with the parts that were built by name."""
+        (cell,) = self.job.cells
+        return Origin(code=CodeOfCells().digest(cell, self.made), data=self.data())
+
     def facts(self) -> dict[str, object]:
         """What a training must share with another one that goes on from where it was."""
-        return {
-            "made": [*self.made],
-            "code": self.code(),
-            "data": self.data(),
-            "machine": self.job.machine,
-        }
+        return {"made": [*self.made], "machine": self.job.machine, **asdict(self.origin())}
 
     def agrees(self, facts: Mapping[str, Any]) -> bool:
         """Whether a training that left these facts is this one: its code, data and machine."""
