@@ -20,7 +20,8 @@ class Tuning:
     trials: int = 8
     """Trials of every variant."""
     trial_seconds: float = 0.0
-    """CPU seconds of one trial; 0 for the task's own number of steps."""
+    """Training CPU seconds of one trial at most; 0 for no limit. The steps of the task stay, for a
+    score along training (`area_under_curve`) is a mean over them."""
     sampler: str = "random"
     storage: str = ""
     """Optuna storage; empty for a database in the run folder."""
@@ -43,7 +44,7 @@ class StudyRequest(Tuning):
                 raise InvalidConfig(f"study: {what} must be at least 1, got {count}.")
         if not (math.isfinite(self.trial_seconds) and self.trial_seconds >= 0):
             raise InvalidConfig(
-                "study: trial seconds must be a number >= 0, and 0 is the task's own steps; "
+                "study: trial seconds must be a number >= 0, and 0 is no limit; "
                 f"got {self.trial_seconds:g}."
             )
         if len(self.request.task_selectors) != 1:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bench.cli.run_options import RunOptions
 
 TIME_IS_UP = "the time is up before a choice was made"
-TOO_LONG = "a trial was ended for taking many times as long as expected, so no choice was made"
+TOO_LONG = "a trial was ended, for it made no progress for a long time, so no choice was made"
 
 
 @click.command("calibrate")

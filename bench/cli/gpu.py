@@ -74,6 +74,7 @@ def gpu(options: "RunOptions", *, rehearse: bool) -> int:
     asked = _with_kit(replace(options, out=out), kit)
     store = open_store(asked)
     session = make_session(asked, store)
+    session.patient = False  # the machine may be lent until the minutes are over
     shop = Workshop(kit, asked, session)
     try:
         pieces, state = shop.pieces(), State(store.folder)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @options.one_task
 @click.option("--trials", default=8, show_default=True, help="Trials of every variant.")
 @click.option(
-    "--trial-seconds", default=0.0, help="Training time of a trial (CPU s). 0: the task's steps."
+    "--trial-seconds",
+    default=0.0,
+    help="Training time of a trial at most (CPU s); the steps and the score that end a training of "
+    "the task end it, too, and --training 'adam[steps=100000]' allows more. 0: no limit.",
 )
 @click.option("--sampler", default="random", show_default=True, help="random, qmc or tpe.")
 @click.option(

@@ -237,6 +237,7 @@ class Workshop:
         for one in self._trained():
 
             def train(left: float, one: PlannedCell = one) -> Found:
+                # what is expected decides when a training is ended
                 self.session.train([replace(one, seconds=left / SLACK)])
                 return self._came_to([one])
 

@@ -30,6 +30,8 @@ class Job:
     """Expected (s)."""
     timeout_s: float = 600.0
     """Wall time after which the process is ended (s)."""
+    patient: bool = False
+    """Whether that time counts from the last progress, for what makes progress does not hang."""
     thorough: bool = False
     """Whether a certificate includes compilation, which takes seconds."""
     checks: tuple[str, ...] = ()

@@ -51,6 +51,8 @@ class Running:
     """When the driver last listened."""
     awake: float = 0.0
     """Time that counts against the limit (s)."""
+    share: float = 0.0
+    """Largest share done that it has told."""
     result: JobResult | None = None
 
 
@@ -119,13 +121,25 @@ def _listen(one: Running, watch: Callable[[Job, float], None]) -> None:
     taken = now - one.started
     one.awake += min(now - one.looked, ASLEEP_S)
     one.looked = now
+    share = _read(one, taken)
+    if share is not None:
+        if one.job.patient and share > one.share:
+            one.share, one.awake = share, 0.0
+        watch(one.job, share)  # what that raises says nothing about the worker
+    if one.result is None and one.awake > one.job.timeout_s:
+        one.result = replace(failed_result(one.job, _too_long(one.job), taken), died=True)
+
+
+def _read(one: Running, taken: float) -> float | None:
+    """Take what a worker sent, or what its death means; the last share done that it told."""
+    share = None
     try:
         while one.result is None and one.worker.connection.poll():
             kind, content = one.worker.connection.recv()
             if kind == "done":
                 one.result = content
             else:
-                watch(one.job, content)
+                share = float(content)
     except (EOFError, OSError):  # an OSError where it died in the middle of a message
         one.worker.process.join(5)
         reason = _death(one.worker.process.exitcode)
@@ -133,9 +147,14 @@ def _listen(one: Running, watch: Callable[[Job, float], None]) -> None:
     except Exception as error:  # noqa: BLE001  whatever somebody else wrote into the pipe
         reason = Reason("failed", f"its answer cannot be read: {message_of(error)}")
         one.result = replace(failed_result(one.job, reason, taken), died=True)
-    if one.result is None and one.awake > one.job.timeout_s:
-        reason = Reason("timeout", f"took longer than {one.job.timeout_s:.0f} s.")
-        one.result = replace(failed_result(one.job, reason, taken), died=True)
+    return share
+
+
+def _too_long(job: Job) -> Reason:
+    """Why a job was ended at its limit; a cell can be asked again, a certificate always is."""
+    what = "made no progress for" if job.patient else "took longer than"
+    again = "; --retry timeout runs it again" if job.cells else ""
+    return Reason("timeout", f"{what} {job.timeout_s:.0f} s{again}.")
 
 
 def _may_be_of_earlier_jobs(result: JobResult) -> bool:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from rich.console import Console
@@ -95,16 +96,19 @@ class Display:
         self.estimate.total += sum(job.seconds for job in jobs) - sum(job.seconds for job in gone)
 
     def say(self, line: str) -> None:
-        """Print a line above the bar."""
+        """Print a line above the bar; where nothing can be printed, the work goes on in silence."""
         self.spoke = time.monotonic()
-        self.console.print(line, markup=False)
+        with suppress(OSError):
+            self.console.print(line, markup=False)
 
     def close(self) -> None:
         """Take the bar away."""
         if self.bar is not None:
-            self.bar.stop()
+            with suppress(OSError):
+                self.bar.stop()
 
     def _move(self) -> None:
         if self.bar is not None and self.task is not None:
             share = self.estimate.share
-            self.bar.update(self.task, completed=share, left=spoken(self.estimate.left_s))
+            with suppress(OSError):
+                self.bar.update(self.task, completed=share, left=spoken(self.estimate.left_s))

@@ -190,12 +190,16 @@ def _protocol(request: Request, size: TaskPreset, rate: float | None) -> Selecto
 
 
 def _expected(size: TaskPreset, protocol: Selector, spec: VariantSpec) -> float:
-    """Scale the task's own figure by the steps asked for and the variant's cost."""
+    """Scale the task's own figure by the steps and the batch asked for and the variant's cost."""
     usual, asked = read_protocol(size.protocol_selector), read_protocol(protocol)
-    share = asked.steps / usual.steps if not asked.cpu_seconds else 1.0
+    mine = size.seconds * spec.registered.cost
     if asked.cpu_seconds and usual.cpu_seconds:
-        share = asked.cpu_seconds / usual.cpu_seconds
-    return size.seconds * spec.registered.cost * min(share, 100.0)
+        return mine * min(asked.cpu_seconds / usual.cpu_seconds, 100.0)
+    # a step of a smaller batch takes hardly less time
+    share = asked.steps / usual.steps * max(1.0, asked.batch / usual.batch)
+    if asked.cpu_seconds:
+        return min(mine * share, asked.cpu_seconds)
+    return mine * min(share, 100.0)
 
 
 def sized_task(

@@ -21,7 +21,12 @@ from bench.running.kept_results import KeptResults
 from bench.running.processes import Executor, ProcessExecutor
 from bench.running.quality_cells import PlannedCell
 from bench.running.read_files import DataFiles
-from bench.running.shared_queue import LEAST_TIMEOUT_S, SLACK, SharedQueue, speed_job
+from bench.running.shared_queue import (
+    LEAST_TIMEOUT_S,
+    SharedQueue,
+    longest_silence_s,
+    speed_job,
+)
 from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
@@ -56,6 +61,8 @@ class Session:
     """Whether results of other code or other data stay, marked; else their cells run again."""
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     keep_models: bool = False
+    patient: bool = True
+    """Whether a training that makes progress may go on beyond its limit."""
     tally: Tally = field(default_factory=Tally)
     executor: Executor | None = None
     """Who does the jobs; by default worker processes, or this one."""
@@ -165,7 +172,8 @@ class Session:
                     cells=(one.cell,),
                     repeat=repeats[index] if repeats else 0,
                     seconds=one.seconds,
-                    timeout_s=max(LEAST_TIMEOUT_S, SLACK * one.seconds),
+                    timeout_s=longest_silence_s(one),
+                    patient=self.patient,
                     keep_models=str(self.models) if self.keep_models else "",
                     checkpoint=str(self._checkpoints / f"{one.cell.id}.pt"),
                     machine=self._machine,

@@ -13,11 +13,15 @@ from bench.running.kept_results import KeptResults
 from bench.running.machine_lock import machine_lock
 from bench.running.processes import Executor
 from bench.running.progress import Display
+from bench.running.quality_cells import PlannedCell
+from bench.training.protocol import read_protocol
 from results.certificate import verdict
 
 SLACK = 30.0
 """A cell may take this many times its expected seconds before it is ended."""
 LEAST_TIMEOUT_S = 120.0
+CPU_SLACK = 5.0
+"""The same for the CPU seconds that its protocol gives a training, which are no estimate."""
 
 
 class SharedQueue:
@@ -105,6 +109,12 @@ class SharedQueue:
         free = [cell for cell in cells if self._results.reserve(cell)]
         held = [cell for cell in cells if cell not in free]
         return [cell for cell in free if not self._results.done_elsewhere(cell)], held
+
+
+def longest_silence_s(planned: PlannedCell) -> float:
+    """How long a training may take without any progress, however wrong its estimate is (s)."""
+    given = read_protocol(planned.cell.protocol).cpu_seconds
+    return max(LEAST_TIMEOUT_S, SLACK * planned.seconds, CPU_SLACK * given)
 
 
 def speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:

@@ -7,6 +7,7 @@ import pytest
 from bench.api import registry
 from bench.api.config import Choices
 from bench.api.resolve import resolve
+from bench.cli.study import command
 from bench.running.request import Request
 from bench.study_request import StudyRequest
 from bench.training.protocol import read_protocol
@@ -44,6 +45,22 @@ def test_a_trial_is_the_variant_and_the_protocol_with_the_parameters_put_in():
         values = {"lr": 0.01, **{k.name: k.range.low for k in knobs_of(mechanism)[1:]}}
         changed = trial_cell(mechanism, ASKED, knobs_of(mechanism), values).cell.variant
         assert f"{knob.option}={low}" in changed
+
+
+def test_seconds_limit_a_trial_and_the_steps_that_are_typed_or_the_tasks_own_stay():
+    spec = resolve("additive")
+    usual = read_protocol(trial_cell(spec, ASKED, (), {}).cell.protocol)
+    limited = read_protocol(
+        trial_cell(spec, replace(ASKED, trial_seconds=7.0), (), {}).cell.protocol
+    )
+    assert (limited.steps, limited.stop_at) == (usual.steps, usual.stop_at)
+    request = replace(REQUEST, training="adam[steps=100000]")
+    asked = replace(ASKED, request=request, trial_seconds=7.0)
+    longer = read_protocol(trial_cell(spec, asked, (), {}).cell.protocol)
+    assert (longer.steps, longer.cpu_seconds) == (100_000, 7.0)
+    (told,) = [one.help for one in command.params if one.name == "trial_seconds"]
+    assert "at most" in told
+    assert "--training" in told
 
 
 def test_several_knobs_of_one_component_are_all_put_in():

@@ -10,7 +10,7 @@ from multiprocessing import popen_forkserver
 import pytest
 
 from bench.api.loading import load_plugin
-from bench.running import processes
+from bench.running import processes, progress
 from bench.running.inline import InlineExecutor
 from bench.running.job import Job
 from bench.running.plan import plan
@@ -102,7 +102,7 @@ def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):
         "leaver": ("failed", "the process ended with exit code 7 and no result."),
         "quitter": ("failed", "the process ended with exit code 3 and no result."),
         "raiser": ("failed", f"RuntimeError: the score gave up (trouble.py:{line})"),
-        "hanger": ("timeout", "took longer than 4 s."),
+        "hanger": ("timeout", "took longer than 4 s; --retry timeout runs it again."),
     }
     assert "the score gave up" in found["raiser"].trace
     assert {name for name, result in found.items() if result.died} == {
@@ -230,8 +230,6 @@ def test_a_certificate_that_dies_is_red(trouble_plugin):
 
 
 def test_the_display_is_readable_in_a_plain_log(monkeypatch):
-    from bench.running import progress
-
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     first = Job(kind="quality", label="first @ dot :smile: [red]", seconds=10)
@@ -252,6 +250,91 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
     assert lines[2] == "[2/2] refused       second | 0 s left"
     assert "\r" not in log.getvalue()
     assert "\x1b" not in log.getvalue()
+
+
+class Sending:
+    """A worker that has sent some messages, and is at work."""
+
+    def __init__(self, *messages):
+        self.messages = [*messages]
+        self.connection = self.process = self
+        self.exitcode = None
+
+    def poll(self):
+        return bool(self.messages)
+
+    def recv(self):
+        return self.messages.pop(0)
+
+    def join(self, seconds):
+        pass
+
+
+def running(wanted, *messages, **changed):
+    now = processes.time.monotonic()
+    return processes.Running(job(wanted, **changed), Sending(*messages), now, now)
+
+
+def test_what_the_display_raises_is_no_death_of_a_worker():
+    one = running(cells("dot")["dot"], ("progress", 0.25), ("progress", 0.5))
+    heard = []
+
+    def watch(job, share):
+        heard.append(share)
+        raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        processes._listen(one, watch)
+    assert heard == [0.5]
+    assert one.result is None
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_training_that_makes_progress_does_not_hang(monkeypatch, patient):
+    now = [0.0]
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now[0])
+    one = running(cells("dot")["dot"], timeout_s=25.0, patient=patient)
+    for share in (0.1, 0.2, 0.3, 0.4):
+        now[0] += 9.0
+        one.worker.messages.append(("progress", share))
+        processes._listen(one, lambda job, share: None)
+    assert (one.result is None) == patient
+    if not patient:
+        return
+    for _ in range(3):
+        now[0] += 9.0
+        one.worker.messages.append(("progress", 0.4))  # the same as before is no progress
+        processes._listen(one, lambda job, share: None)
+    (outcome,) = one.result.outcomes
+    assert outcome.status == "timeout"
+    assert outcome.detail == "made no progress for 25 s; --retry timeout runs it again."
+
+
+def test_a_share_that_is_no_number_is_an_answer_that_cannot_be_read():
+    one = running(cells("dot")["dot"], ("progress", "half"))
+    processes._listen(one, lambda job, share: None)
+    (outcome,) = one.result.outcomes
+    assert outcome.detail.startswith("its answer cannot be read")
+
+
+class Full(io.StringIO):
+    """A stream on a disk without room."""
+
+    def write(self, text):
+        raise OSError("no space left on device")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_where_nothing_can_be_printed_the_work_goes_on(monkeypatch, terminal):
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    work = Job(kind="quality", label="first", seconds=10)
+    display = progress.Display([work], 1, stream)
+    display.console.file = Full()
+    display.spoke -= 2 * progress.HEARTBEAT_S
+    display.watch(work, 0.5)
+    display.finish(work, "ok")
+    display.close()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from bench.api import registry
 from bench.api.cell import parse_label
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.resolve import resolve
+from bench.api.selector import Selector
 from bench.api.task import TASKS
 from bench.cli.main import cli
 from bench.running.left_out import CHOOSING, FILES, NARROWING
@@ -25,6 +26,7 @@ from bench.running.revisions import revisions_of
 from bench.running.speed_cells import speed_regimes
 from bench.timing.block import group_blocks
 from bench.timing.shape import parse_rounds, parse_shape
+from bench.training.protocol import read_protocol
 
 SMALL = Request(variants="additive", tasks="after_marker", preset="smoke")
 
@@ -488,6 +490,19 @@ def test_a_longer_protocol_costs_more_and_dearer_variants_too():
         n: plan(replace(SMALL, variants=n, speed=False)).quality[0] for n in ("dot", "tu_coverage")
     }
     assert costs["tu_coverage"].seconds >= costs["dot"].seconds
+
+
+def test_what_is_expected_follows_the_batch_and_the_seconds_that_are_given():
+    def expected(**training):
+        asked = replace(SMALL, speed=False, training=Selector("adam", training).show())
+        return plan(asked).quality[0].seconds
+
+    usual = read_protocol(plan(SMALL).quality[0].cell.protocol)
+    assert expected(batch=4 * usual.batch) == pytest.approx(4 * expected())
+    assert expected(batch=1) == expected(), "a step of few sequences takes hardly less"
+    assert expected(cpu_seconds=expected() / 2) == pytest.approx(expected() / 2)
+    assert expected(cpu_seconds=1000.0) == expected(), "the steps end it before"
+    assert expected(steps=10**9, cpu_seconds=1000.0) == 1000.0
 
 
 def test_every_variant_may_be_written_in_capitals_and_no_task_is_called_all():

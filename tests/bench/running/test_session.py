@@ -324,6 +324,18 @@ def test_times_beside_another_baseline_are_cells_of_their_own(start, made):
         assert f"beside={baseline}" in job.reference.protocol
 
 
+def test_a_training_may_take_some_times_the_seconds_that_it_is_given(start, made):
+    wanted = made.quality[0]
+    given = replace(wanted.cell, protocol="adam[cpu_seconds=600,steps=100000]")
+    session = start()
+    session.train([wanted, replace(wanted, cell=given)])
+    session.patient = False
+    session.train(made.quality[1:2])
+    usual, longer, strict = session.executor.done
+    assert (usual.timeout_s, longer.timeout_s) == (120.0, 3000.0)
+    assert (usual.patient, longer.patient, strict.patient) == (True, True, False)
+
+
 def test_a_resumed_block_still_has_its_baseline(start, made):
     first = start()
     first.measure([p for p in made.speed if p.spec == made.baseline])
