@@ -150,6 +150,18 @@ def test_others_have_no_axis_of_positions(name):
         built(f"{name}[position=rope]")
 
 
+@pytest.mark.parametrize("name", ["deltanet", "linear_attention", "mamba2_ssd"])
+@pytest.mark.parametrize("position", ["none", "rope"])
+def test_padding_takes_places_where_positions_turn(name, position):
+    attention, x = drawn_everywhere(built(f"{name}[position={position}]")), sentence()
+    mask = torch.ones(2, LENGTH, dtype=torch.bool)
+    mask[:, 9:-1] = False
+    padded = attention(x, mask=mask)[:, -1]
+    alone = attention(torch.cat((x[:, :9], x[:, -1:]), 1))[:, -1]
+    gap = float((padded - alone).detach().abs().max())
+    assert gap > 1e-3 if position == "rope" else gap < 1e-12
+
+
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_both_maps_of_differential_attention_are_turned_by_the_same_angles(layout):
     variant = built(f"differential[position=rope[layout={layout}]]").variant
