@@ -219,9 +219,13 @@ class Session:
 
     def _origin(self, trained: Record | None) -> Origin:
         """What made the result of a trained cell; nothing where none holds today."""
-        if trained is None or trained.status != "ok" or self._finished.outdated(trained):
+        if trained is None or trained.status != "ok" or not self.holds(trained):
             return Origin()
         return Origin(code=trained.code, data=trained.data)
+
+    def holds(self, record: Record) -> bool:
+        """Whether a stored result is of the code and the data of today."""
+        return not self._finished.outdated(record)
 
     @property
     def models(self) -> Path:
