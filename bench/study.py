@@ -1,9 +1,10 @@
 """Hyper-parameter studies with an equal budget for every variant; the only user of Optuna."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
+from pathlib import Path
 
 import optuna
 from optuna.distributions import (
@@ -14,6 +15,7 @@ from optuna.distributions import (
 )
 from optuna.storages import BaseStorage
 from optuna.trial import TrialState
+from sqlalchemy import URL
 
 from bench.api import registry
 from bench.api.config import Choices, FloatRange, IntRange, Range
@@ -64,10 +66,12 @@ def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
     """Tune every variant with the same number of trials, then rerun each winner on fresh seeds.
 
     Selection looks at validation only. A killed study goes on where it stopped: finished trials
-    are kept, a trial that was running is asked again with the same parameters.
+    are kept, a trial that was running is asked again with the same parameters. So is one whose cell
+    a run would ask again: after a failure that was the machine's or that `--retry` names, and where
+    code or data have changed.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    storage = asked.storage or f"sqlite:///{session.store.folder / 'study.db'}"
+    storage = asked.storage or _own_storage(session.store.folder)
     found = []
     for name, spec in asked.request.specs:
         found.append(_tune(name, spec, asked, session, storage))
@@ -114,7 +118,12 @@ def _tune(
     )
     _alone(study, session)
     folder = str(session.store.folder.resolve())
-    _recover(study, folder)
+
+    def lost(trial: optuna.trial.FrozenTrial) -> bool:
+        ended = trial.state in (TrialState.COMPLETE, TrialState.FAIL)
+        return ended and session.wants(trial_cell(spec, asked, knobs, trial.params).cell)
+
+    _recover(study, folder, lost)
     while (left := asked.trials - len(_spent(study))) > 0:
         trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
@@ -132,6 +141,12 @@ def _tune(
     )
     tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
     return StudyResult(name, best.value, _number(best), best.params, finals, tried)
+
+
+def _own_storage(folder: Path) -> str:
+    """URL of the database in a run folder, whose name may hold what means something in a URL."""
+    url = URL.create("sqlite", database=str(folder / "study.db"))
+    return url.render_as_string(hide_password=False)
 
 
 def opened_storage(storage: str) -> BaseStorage:
@@ -215,20 +230,29 @@ def _sampler(name: str, seed: int, number: int) -> optuna.samplers.BaseSampler:
         )
 
 
-def _recover(study: optuna.Study, folder: str) -> None:
-    """Ask trials that a killed driver left running again, with the same parameters.
+def _recover(
+    study: optuna.Study, folder: str, lost: Callable[[optuna.trial.FrozenTrial], bool]
+) -> None:
+    """Ask trials again, with the same parameters, that are lost or that a kill left running.
 
     A storage may hold trials of other machines, which are left alone.
+
+    Args:
+        study: Whose trials.
+        folder: The run folder, which the trials of this machine name.
+        lost: Whether a trial that has ended does not count.
     """
     trials = study.get_trials(deepcopy=False)
     asked_again = {trial.user_attrs.get("retry_of") for trial in trials}
     for trial in trials:
-        ours = trial.user_attrs.get("folder", folder) == folder
-        if ours and trial.state == TrialState.RUNNING:
-            # in this order, so that a kill between the two loses no trial
-            if trial.number not in asked_again:
-                again = {**trial.user_attrs, "retry_of": trial.number, "number": _number(trial)}
-                study.enqueue_trial(trial.params, user_attrs=again)
+        if trial.user_attrs.get("folder", folder) != folder:
+            continue
+        running = trial.state == TrialState.RUNNING
+        # in this order, so that a kill between the two loses no trial
+        if trial.number not in asked_again and (running or lost(trial)):
+            again = {**trial.user_attrs, "retry_of": trial.number, "number": _number(trial)}
+            study.enqueue_trial(trial.params, user_attrs=again)
+        if running:
             study.tell(trial.number, state=TrialState.FAIL)
 
 
@@ -243,7 +267,7 @@ def _value(trial: optuna.trial.FrozenTrial) -> float:
 
 
 def _spent(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
-    """Trials that count as spent: every one that ended, unless a kill ended it; oldest first."""
+    """Trials that count as spent: all that ended and were not asked again; oldest first."""
     trials = study.get_trials(deepcopy=False)
     retried = {trial.user_attrs.get("retry_of") for trial in trials}
     spent = [one for one in trials if one.state.is_finished() and one.number not in retried]

@@ -36,6 +36,10 @@ class KeptResults:
         self._tally = tally
         self._environment = environment
 
+    def wants(self, cell: Cell) -> bool:
+        """Whether a run would do a cell, as `Finished.wants` says."""
+        return self._finished.wants(self._store.newest_of(cell.id))
+
     def todo(self, cells: Iterable[Cell]) -> set[str]:
         """Ids of the cells to run; counts those that have finished."""
         newest = self._store.ledger().newest()  # one look for all of them

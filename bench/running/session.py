@@ -157,6 +157,10 @@ class Session:
             )
         return found
 
+    def wants(self, cell: Cell) -> bool:
+        """Whether a cell would be run: it has not finished, is asked again, or is out of date."""
+        return self._results.wants(cell)
+
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
         todo = self._results.todo([one.cell for one in planned])

@@ -23,6 +23,7 @@ from bench.api.headline import area_under_curve
 from bench.api.resolve import resolve
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import JobResult, Outcome
+from bench.running.read_files import DataFiles
 from bench.running.request import Request
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
@@ -43,8 +44,9 @@ ASKED = StudyRequest(request=REQUEST, trials=4, final_seeds=2)
 class Scored:
     """An executor whose validation score is a function of the learning rate."""
 
-    def __init__(self, stop_after=None, status="ok"):
+    def __init__(self, stop_after=None, status="ok", environmental=False):
         self.done, self.stop_after, self.status = [], stop_after, status
+        self.environmental = environmental
 
     def run(self, jobs, jobs_at_once, watch):
         for job in jobs:
@@ -60,11 +62,11 @@ class Scored:
             )
             if cell.kind == "quality":
                 rows += (Row(metric=RANKED, value=0.1, split="test"),)
-            good = status == "ok"
-            yield (
-                job,
-                JobResult((Outcome(cell, status, "" if good else "no.", rows if good else ()),)),
-            )
+            outcome = Outcome(cell, status, "", rows)
+            if status != "ok":
+                lost = self.environmental
+                outcome = Outcome(cell, status, "no.", environmental=lost)
+            yield job, JobResult((outcome,))
 
 
 @pytest.fixture
@@ -72,12 +74,17 @@ def tune(tmp_path):
     """`tune(asked, **executor options)` -> (results, executor), in one folder."""
     opened = []
 
-    def run(asked=ASKED, folder="run", jobs=2, **options):
+    def run(asked=ASKED, folder="run", jobs=2, retry=(), **options):
         store = Store.create(tmp_path / folder)
         opened.append(store)
         executor = Scored(**options)
         session = Session(
-            store, WorkerSettings(), jobs=jobs, stream=io.StringIO(), executor=executor
+            store,
+            WorkerSettings(),
+            jobs=jobs,
+            retry=frozenset(retry),
+            stream=io.StringIO(),
+            executor=executor,
         )
         try:
             return run_studies(asked, session), executor
@@ -182,6 +189,49 @@ def test_a_failed_trial_is_spent_and_a_variant_without_a_value_stops_no_other(tu
     capabilities = studies.study_facts(ASKED, results)
     assert capabilities["additive"]["best_trial"] == "none gave a value"
     assert capabilities["dot"]["best_validation"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("lost", "retry", "again"),
+    [
+        ({"status": "failed"}, (), False),
+        ({"status": "failed"}, ("timeout",), False),
+        ({"status": "failed"}, ("failed",), True),
+        ({"status": "refused", "environmental": True}, (), True),
+    ],
+)
+def test_a_lost_trial_is_asked_again_where_its_cell_would_be(tune, tmp_path, lost, retry, again):
+    asked = replace(ASKED, request=replace(REQUEST, variants="dot"))
+    (nothing,), first = tune(asked, **lost)
+    assert nothing.best_value is None
+    (result,), second = tune(asked, retry=retry)
+    assert rates(second, "dot") == (rates(first, "dot") if again else [])
+    assert (result.best_value is not None) == again
+    (after,) = trials(tmp_path).values()
+    complete = [t for t in after if t.state == TrialState.COMPLETE]
+    assert [t.user_attrs["number"] for t in complete] == ([0, 1, 2, 3] if again else [])
+    _, third = tune(asked, retry=retry)
+    assert not third.done, "nothing is lost any more, or nobody asked for it"
+
+
+def test_trials_of_other_data_are_asked_again(tune, tmp_path, monkeypatch):
+    asked = replace(ASKED, request=replace(REQUEST, variants="dot"))
+    _, first = tune(asked)
+    with monkeypatch.context() as changed:
+        changed.setattr(DataFiles, "changed", lambda self, data: ["words.txt"])
+        (result,), second = tune(asked)
+    assert rates(second, "dot") == rates(first, "dot")
+    assert result.best_trial in range(4)
+    assert len(result.tried) == 4
+    _, third = tune(asked)
+    assert not third.done
+
+
+@pytest.mark.parametrize("folder", ["a b", "what?", "100%20", "h#y", "{x}"])
+def test_a_study_is_kept_in_its_folder_whatever_the_name_of_that(tune, tmp_path, folder):
+    tune(replace(ASKED, trials=1, final_seeds=1), folder=folder)
+    assert (tmp_path / folder / "study.db").is_file()
+    assert [one.name for one in tmp_path.iterdir()] == [folder]
 
 
 def test_a_metric_that_should_be_low_is_minimized(tune, fresh_registry):
