@@ -154,11 +154,14 @@ def test_others_have_no_axis_of_positions(name):
 @pytest.mark.parametrize("position", ["none", "rope"])
 def test_padding_takes_places_where_positions_turn(name, position):
     attention, x = drawn_everywhere(built(f"{name}[position={position}]")), sentence()
-    mask = torch.ones(2, LENGTH, dtype=torch.bool)
-    mask[:, 9:-1] = False
-    padded = attention(x, mask=mask)[:, -1]
-    alone = attention(torch.cat((x[:, :9], x[:, -1:]), 1))[:, -1]
-    gap = float((padded - alone).detach().abs().max())
+    prompt, last = x[:, :-1], x[:, -1:]
+    mask = torch.arange(LENGTH - 1).expand(2, -1) < 9
+    _, behind = attention.attend(
+        prompt, None, attention.start(None, prompt), own=(prompt, mask, None)
+    )
+    padded, _ = attention.attend(last, None, behind.state, own=(last, None, None))
+    alone = attention(torch.cat((prompt[:, :9], last), 1))
+    gap = float((padded - alone[:, -1:]).detach().abs().max())
     assert gap > 1e-3 if position == "rope" else gap < 1e-12
 
 
