@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.api import registry
@@ -146,7 +146,7 @@ class Trials:
         taken = {
             id_: float(row.value)
             for id_ in costs
-            if id_ in newest
+            if id_ in newest and self.session.holds(newest[id_])
             for row in newest[id_].rows
             if row.metric == "train_cpu_s"
         }
@@ -163,24 +163,27 @@ class Trials:
         cells = {self._key(trial): self._cell(trial) for trial in todo}
         if not cells:
             return
-        stored = self._stored()
-        if self.clock() > self.until and not all(c.cell.id in stored for c in cells.values()):
+        ids = {key: planned.cell.id for key, planned in cells.items()}
+        stored = self._stored(ids.values())
+        if self.clock() > self.until and not all(id_ in stored for id_ in ids.values()):
             raise OutOfTime
         if not self.clock() > self.until:
             self.session.train([*cells.values()])
-            stored = self._stored()
-        ids = {key: planned.cell.id for key, planned in cells.items()}
+            stored = self._stored(ids.values())
         self.values.update({key: stored[id_] for key, id_ in ids.items() if id_ in stored})
         if not all(id_ in stored for id_ in ids.values()):
             self.too_long = self.clock() <= self.until
             raise OutOfTime
 
-    def _stored(self) -> dict[str, float | None]:
-        """Validation value of every finished cell: what chose its weights, or else what ranks."""
-        # a timeout is the machine's fault; the next command tries again
+    def _stored(self, ids: Iterable[str]) -> dict[str, float | None]:
+        """Validation value of finished cells: what chose their weights, or else what ranks."""
+        newest = self.session.store.ledger().newest()
         found = {}
-        for id_, record in self.session.store.ledger().newest().items():
-            if record.status != "timeout":
+        for id_ in ids:
+            record = newest.get(id_)
+            # a timeout is the machine's fault, and of other code a value says nothing; the next
+            # command tries both again
+            if record and record.status != "timeout" and self.session.holds(record):
                 chose = record.value(self.chose, "validation")
                 found[id_] = record.value(self.metric, "validation") if chose is None else chose
         return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Literal
 
 from bench.api.claim import Bound, Claim, Contrast
@@ -73,6 +74,13 @@ class ContrastOutcome:
         """Whether no seed has a difference."""
         left, right = self.seen.left, self.seen.right
         return self.ran and all(left[seed] == right[seed] for seed in left)
+
+    def means(self) -> str:
+        """Mean score of each side, so that a limit of the metric shows."""
+        if not self.ran:
+            return ""
+        left, right = (fmean(side.values()) for side in (self.seen.left, self.seen.right))
+        return f"{left:.3g} and {right:.3g}"
 
     def seen_text(self) -> str:
         """What was seen."""
@@ -218,13 +226,31 @@ class ClaimOutcome:
         if self._in_part:
             return f"Some of its cells were not run or have no value; `{self.command}` runs them."
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
-        still = [one.contrast.title for one in open_ if one.finding.still]
-        if still:
-            return (
-                f"No seed has any difference in “{still[0]}”: both sides are at a limit of the "
-                "metric, or compute the same, and more seeds would not decide."
-            )
-        return _seeds_in_words(open_)
+        told = next(filter(None, map(_why_no_seeds_decide, open_)), "")
+        return told or _seeds_in_words(open_)
+
+
+def _why_no_seeds_decide(one: ContrastOutcome) -> str:
+    """Why more seeds of an open contrast would not decide it; empty where they would."""
+    title, finding = one.contrast.title, one.finding
+    if finding.unlearned:
+        low = max(wanted.low for wanted in one.contrast.learned)
+        return (
+            f"A network of “{title}” has not learned its task (a mean of at least {low:g} was "
+            "asked for), and what such a network does decides nothing."
+        )
+    if finding.cramped:
+        return (
+            f"“{title}” leaves no room: the right side is {one.seen.room:.2g} from the end of its "
+            f"metric, where a difference of {one.contrast.margin:g} was expected. A harder setting "
+            "would decide, and not more seeds."
+        )
+    if finding.still:
+        return (
+            f"No seed has any difference in “{title}”: both sides are at a limit of the metric, or "
+            "compute the same, and more seeds would not decide."
+        )
+    return ""
 
 
 def _others_in_words(count: int, which: str) -> str:

@@ -38,13 +38,16 @@ HOW_DECIDED = (
     "is supported if the difference is significantly larger than the margin (p below 0.05 over "
     "paired seeds) in the expected direction. It is contradicted if it is significant in the "
     "other direction, or if it is shown to be smaller than the margin; where it has the expected "
-    "sign, the line then says “below the margin”. Margins are those of this bench, for sources "
-    "seldom name a size.",
+    "sign, the line then says “below the margin”. A difference is not called too small where the "
+    "right side lies within two margins of the end of its metric, for then none of that size was "
+    "possible. Margins are those of this bench, for sources seldom name a size.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significantly larger than the margin. "
     "Everything else is undecided, and so is a contrast without any difference in any seed where "
-    "one was expected. A second sample decides at p below 0.025, so that both samples together "
-    "are wrong in at most 7.5% of claims that have two. Printed p values are those of no "
+    "one was expected. Where a contrast says what its networks must have learned and they have "
+    "not, it decides nothing. A second sample, and a claim that was written anew, decide at p "
+    "below 0.025, so that both samples together are wrong in at most 7.5% of claims that have two; "
+    "their intervals are of 97.5%, the others of 95%. Printed p values are those of no "
     "difference, before Holm's correction over the parts. Nothing is corrected over the claims: "
     "of 50 without any true difference, two or three would have a verdict. Where no seed of a "
     "contrast that expects equality differs, both sides may be at a limit of the metric.",
@@ -69,7 +72,9 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
             "paired seeds from 200 on, which no other published run uses, and hold for networks "
             "and tasks of this size alone. What is measured is one reading of a sentence, and a "
             "verdict is about that. Where a first sample left a claim open, or a contrast "
-            "was written after it, a second sample decides alone: fresh seeds from 300 on."
+            "was written after it, a second sample decides alone: fresh seeds from 300 on. Claims "
+            "whose test did not measure the quoted sentence were written anew and are decided on "
+            "seeds from 500 on; each says what it compared before, and what that showed."
         ),
         headline=headline(outcomes),
         sections=(
@@ -170,6 +175,8 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     blocks += _figures(one)
     if claim.note:
         blocks.append(Paragraph(claim.note, "note"))
+    if claim.rewritten:
+        blocks.append(Paragraph(f"Written anew. {claim.rewritten}", "note"))
     if claim.contrasts or claim.exact:
         blocks.append(Paragraph(_cost(one.minutes)))
         blocks.append(CodeBlock(one.command))
@@ -197,10 +204,11 @@ def _place(one: ClaimOutcome) -> str:
 
 def _numbers(one: ClaimOutcome) -> TableBlock:
     """What was expected, and what was seen."""
-    rows: list[tuple[str, str, str, str]] = [
+    rows: list[tuple[str, ...]] = [
         (
             part.contrast.title,
             expected_in_words(part.contrast),
+            part.means(),
             seen_in_words(part.finding),
             part.result,
         )
@@ -210,12 +218,15 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
         (
             part.title,
             bounds_in_words(part.bound),
+            "",
             range_in_words(part.values, part.axis),
             "inside" if part.holds else "outside" if part.ran else "not run",
         )
         for part in one.bounds
     ]
-    heads = ("What", "Expected", "Seen", "Result")
+    heads: tuple[str, ...] = ("What", "Expected", "Means of both sides", "Seen", "Result")
+    if not one.contrasts:
+        heads, rows = heads[:2] + heads[3:], [row[:2] + row[3:] for row in rows]
     return TableBlock(
         key=_place(one),
         title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,

@@ -1,7 +1,7 @@
 """What `certificates.json` says of a variant; written by the conformance suite."""
 
-from collections.abc import Iterable
-from typing import TypedDict
+from collections.abc import Container, Iterable
+from typing import NotRequired, TypedDict
 
 from results.json_values import JsonObject, as_list, as_object, as_text
 
@@ -22,17 +22,23 @@ class CertificateEntry(TypedDict):
     """Checks that had to pass; a skip among them is not green."""
     told: dict[str, str]
     """What a check that passed has to say."""
+    code: NotRequired[dict[str, str]]
+    """Hash of the code that was checked, by device and format; empty where it is not known. Files
+    of earlier versions have none."""
 
 
 def certificate_entry(data: JsonObject) -> CertificateEntry:
     """Read one entry; a part that is missing is empty."""
-    return CertificateEntry(
+    entry = CertificateEntry(
         passed=[as_text(check) for check in as_list(data.get("passed"))],
         skipped=_sentences(data, "skipped"),
         failed=_sentences(data, "failed"),
         expected=[as_text(check) for check in as_list(data.get("expected"))],
         told=_sentences(data, "told"),
     )
+    if code := _sentences(data, "code"):
+        entry["code"] = code
+    return entry
 
 
 def certificate_entries(data: JsonObject) -> dict[str, CertificateEntry]:
@@ -69,21 +75,62 @@ def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateE
     The name of a check that holds on one device and in one format alone ends in both:
     `answers_on_cuda_bfloat16`.
     """
-    again = {_place(check) for check in (*more["passed"], *more["skipped"], *more["failed"])}
+    kept = _without(entry, _places(more))
+    both: CertificateEntry = {
+        "passed": kept["passed"] + more["passed"],
+        "skipped": kept["skipped"] | more["skipped"],
+        "failed": kept["failed"] | more["failed"],
+        "expected": kept["expected"] + more["expected"],
+        "told": kept["told"] | more["told"],
+    }
+    if code := kept.get("code", {}) | more.get("code", {}):
+        both["code"] = code
+    return both
+
+
+def of_code(entry: CertificateEntry, code: str) -> CertificateEntry:
+    """A certificate that says of which code it is.
+
+    Args:
+        entry: The certificate.
+        code: Hash of the code that was checked; empty where it is not known.
+    """
+    return {**entry, "code": dict.fromkeys(sorted(_places(entry)), code)}
+
+
+def without_other_code(entry: CertificateEntry, code: str) -> CertificateEntry:
+    """A certificate without the checks of other code.
+
+    Those of earlier versions stay, because they may be of this code.
+    """
+    told = entry.get("code", {})
+    return _without(entry, {place for place, of in told.items() if of != code})
+
+
+def _without(entry: CertificateEntry, places: Container[str]) -> CertificateEntry:
+    """A certificate without the checks of some places."""
 
     def stay(checks: Iterable[str]) -> list[str]:
-        return [check for check in checks if _place(check) not in again]
+        return [check for check in checks if _place(check) not in places]
 
     def kept(sentences: dict[str, str]) -> dict[str, str]:
         return {check: sentences[check] for check in stay(sentences)}
 
-    return {
-        "passed": stay(entry["passed"]) + more["passed"],
-        "skipped": kept(entry["skipped"]) | more["skipped"],
-        "failed": kept(entry["failed"]) | more["failed"],
-        "expected": stay(entry["expected"]) + more["expected"],
-        "told": kept(entry["told"]) | more["told"],
+    left: CertificateEntry = {
+        "passed": stay(entry["passed"]),
+        "skipped": kept(entry["skipped"]),
+        "failed": kept(entry["failed"]),
+        "expected": stay(entry["expected"]),
+        "told": kept(entry["told"]),
     }
+    if "code" in entry:
+        left["code"] = {at: of for at, of in entry["code"].items() if at not in places}
+    return left
+
+
+def _places(entry: CertificateEntry) -> set[str]:
+    """Devices and formats that a certificate is about."""
+    return {_place(check) for check in (*entry["passed"], *entry["skipped"], *entry["failed"])}
 
 
 def _place(check: str) -> str:

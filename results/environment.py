@@ -66,8 +66,18 @@ class Environment:
     @cached_property
     def id(self) -> str:
         """Twelve hex digits of the SHA-256 of every field except the load average."""
-        facts = asdict(self)
-        del facts["load_average"]
+        return self._hash_without("load_average")
+
+    @cached_property
+    def machine(self) -> str:
+        """The same without the commit: what decides numbers beside the code.
+
+        The code that a cell reaches has a hash of its own, and most commits change none of it.
+        """
+        return self._hash_without("load_average", "git_revision", "git_dirty")
+
+    def _hash_without(self, *names: str) -> str:
+        facts = {name: value for name, value in asdict(self).items() if name not in names}
         canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 

@@ -119,6 +119,12 @@ def instead_of(word):
     return next(term for pattern, term in FORBIDDEN.items() if re.fullmatch(pattern, word))
 
 
+def test_no_file_holds_the_marks_of_a_merge():
+    marks = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    names = [*tracked(), "CHANGELOG.md"]
+    assert [name for name in names if marks.search((ROOT / name).read_text("utf-8"))] == []
+
+
 def test_no_forbidden_word_is_in_code_pages_or_templates():
     wrong = [one for name in tracked() for one in found_in(name, (ROOT / name).read_text("utf-8"))]
     assert not wrong, "\n" + "\n".join(wrong)

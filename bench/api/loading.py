@@ -1,5 +1,6 @@
 """Discovery: import every module that registers something, ours and plug-ins."""
 
+import ast
 import importlib
 import importlib.util
 import pkgutil
@@ -29,6 +30,8 @@ class Plugin(NamedTuple):
     """As it was compiled; the file may have changed since."""
     opened: frozenset[str]
     """Files that it opened for reading when it was imported."""
+    beside: Mapping[str, bytes]
+    """Sources of the modules of its folder that it imports, by name, as they were then."""
 
 
 def load_package(name: str) -> None:
@@ -115,10 +118,39 @@ def _executed(path: Path, module: ModuleType) -> list[str]:
             # compiled here: a file of compiled code counts as fresh for a second after an edit
             source = path.read_bytes()
             exec(compile(source, path, "exec"), module.__dict__)
-        _PLUGINS[module.__name__] = Plugin(path, source, frozenset(opened))
+        beside = _imported_from(path.resolve().parent, source)
+        _PLUGINS[module.__name__] = Plugin(path, source, frozenset(opened), beside)
     finally:
         touched = before.undo(importing=True)
     return touched
+
+
+def _imported_from(folder: Path, source: bytes) -> dict[str, bytes]:
+    """Sources of the modules of a folder that a source imports, and of those that they import.
+
+    They are found by their names in the text, so that every process finds the same ones, whatever
+    else it has imported, and those of imports inside functions, too.
+    """
+    found: dict[str, bytes] = {}
+    waiting = [source]
+    while waiting:
+        for name in _names_of_imports(waiting.pop()):
+            path = folder / f"{name}.py"
+            if name not in found and path.is_file():
+                found[name] = path.read_bytes()
+                waiting.append(found[name])
+    return found
+
+
+def _names_of_imports(source: bytes) -> set[str]:
+    """First parts of the names that a source imports; none where it is no Python."""
+    try:
+        nodes = [*ast.walk(ast.parse(source))]
+    except (SyntaxError, ValueError):  # of a module that only a function imports
+        return set()
+    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    parts = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in whole | parts}
 
 
 def loaded_plugins() -> Mapping[str, Plugin]:

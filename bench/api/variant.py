@@ -35,9 +35,10 @@ class Variant(HasCapabilities, ABC):
     remembers_keys: bool = True
     """Whether causal self-attention keeps old keys; recurrent mechanisms do not."""
     counts_places: bool = False
-    """Whether what a recurrent mechanism carries depends on how many tokens there were, padding
-    among them, and not on the real ones alone: blocks that close, levels of a tree, keys that are
-    counted by their places. What the padding holds must not matter there either."""
+    """Whether a recurrent mechanism answers by how many tokens there were, padding among them, and
+    not by the real ones alone: blocks that close, levels of a tree, keys that are counted or turned
+    by their places. What the padding holds must not matter there either. Positions of the axis
+    `position` that turn queries and keys are not meant; padding takes places there anyway."""
     usual_loss: ClassVar[str] = DEFAULTS["loss"]
     """Losses that train a mechanism where nobody asks for others, joined by '+'. A recipe names
     those of its components."""

@@ -39,34 +39,42 @@ def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> No
     """Ask one more token behind the padding of each row, where what is carried has met it.
 
     Where keys are kept, padding takes places too. An answer may then depend on how much padding
-    there is, but not on what it holds.
+    there is, but not on what it holds. The same holds where places are counted. Elsewhere the row
+    without its padding answers alike, whether its token stands where it stood or moves up; where
+    positions turn queries and keys, only where it stood.
     """
     mask = question.source.key_mask().clone()
     mask[:, -1] = True
     padded = replace(question, source=replace(question.source, mask=mask))
     last = KEYS - 1
-    whole = _answer_behind(subject, padded, mode, last)
-    poisoned = _answer_behind(subject, _poisoned(padded), mode, last)
+    whole = _answer_behind(subject, padded, mode, last, place=last)
+    poisoned = _answer_behind(subject, _poisoned(padded), mode, last, place=last)
     for row in range(ROWS):
         sentence = f"{mode}: padding changes what row {row} answers to a token behind it"
         expect_near(poisoned[row], whole[row], EXACT, sentence)
     if subject.variant.counts_places or subject.variant.remembers_keys:
         return
+    turned = any(position.turns for position in subject.variant.positions)
     for row, length in enumerate(LENGTHS):
-        places = [*range(min(length, last)), last]
-        alone = _answer_behind(subject, _tokens_of(question, row, places), mode, len(places) - 1)
-        sentence = f"{mode}: row {row} answers to a token behind its padding otherwise than alone"
-        expect_near(whole[row], alone[0], LOOPS, sentence)
+        count = min(length, last)
+        tokens = _tokens_of(question, row, [*range(count), last])
+        for place in (last,) if turned else sorted({count, last}):
+            alone = _answer_behind(subject, tokens, mode, count, place=place)
+            sentence = (
+                f"{mode}: row {row} answers to a token behind its padding otherwise than alone, "
+                f"where {count} tokens stand before it and its place is {place}"
+            )
+            expect_near(whole[row], alone[0], LOOPS, sentence)
 
 
 def _answer_behind(
-    subject: Placed, question: Question, mode: ReadMode, count: int
+    subject: Placed, question: Question, mode: ReadMode, count: int, *, place: int
 ) -> Float[Tensor, "B Hq 1 Ev"]:
-    """The answer to the last token; its place is the last one, however many came before."""
+    """The answer to the token behind some others, at a place that may leave a gap."""
     walk = Walkthrough(subject, question, mode)
     if count:
         walk.step(count)
-    walk.state = replace(walk.state, offset=KEYS - 1)
+    walk.state = replace(walk.state, offset=place)
     return walk.step(1).output
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from bench.api.cell import Cell
 from bench.conformance import RunsOn
+from bench.training.kept_weights import Origin
 from results.certificate import CertificateEntry
 from results.row import Row, Status, Unmeasured
 
@@ -39,8 +40,12 @@ class Job:
     """Where a certificate compares with float64; None for the suite in float64 itself."""
     keep_models: str = ""
     """Folder for trained weights, which analyses read; empty to drop them."""
+    origin: Origin = field(default_factory=Origin)
+    """What made the result of the cell that is analyzed, and must have made its weights."""
     checkpoint: str = ""
     """File that holds a training until it has ended; empty for none."""
+    machine: str = ""
+    """`Environment.machine`, which a training that goes on from such a file must share."""
 
 
 @dataclass(frozen=True)

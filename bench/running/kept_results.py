@@ -75,17 +75,24 @@ class KeptResults:
             self._tally.ended(outcome)
             if outcome.artifact:
                 self._store.write_artifact(outcome.cell.id, outcome.artifact)
-            self._store.append(self.record_of(outcome, result.plugins))
+            self._store.append(self.record_of(outcome, ours=self.is_of_this_code(result)))
             self._store.release(outcome.cell.id)
         if result.trace:
             with (self._store.folder / LOG).open("a", encoding="utf-8") as log:
                 log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
 
-    def record_of(self, outcome: Outcome, plugins: str = "") -> Record:
-        """The record of how a cell ended here and now."""
+    def is_of_this_code(self, result: JobResult) -> bool:
+        """Whether a worker had our plug-ins, or none: an edit after our import makes others."""
+        return result.plugins in ("", self._code.source.plugins)
+
+    def record_of(self, outcome: Outcome, *, ours: bool = True) -> Record:
+        """The record of how a cell ended here and now.
+
+        Args:
+            outcome: How it ended.
+            ours: Whether its code is ours; there is nothing to say for certain of another one.
+        """
         cell = outcome.cell
-        # an edit between our import and that of the worker leaves nothing to say for certain
-        same = plugins in ("", self._code.source.plugins)
         before = self._store.newest_of(cell.id)
         return Record(
             cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
@@ -98,7 +105,7 @@ class KeptResults:
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=outcome.rows,
             environmental=outcome.environmental,
-            code=self._code.digest(cell, outcome.made) if same else "",
+            code=self._code.digest(cell, outcome.made) if ours else "",
             made=outcome.made,
             data=dict(outcome.data),
             unmeasured=outcome.unmeasured,

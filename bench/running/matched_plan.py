@@ -152,9 +152,7 @@ class _Matches:
 
     @cached_property
     def _machine(self) -> str:
-        """Id of the facts of this machine, without those of the checkout: code is told by cell."""
-        facts = collect(WorkerSettings.threads)
-        return replace(facts, git_revision="", git_dirty=None).id
+        return collect(WorkerSettings.threads).machine
 
     def _like(self, cell: Cell) -> Cell:
         """The baseline's cell beside a cell.

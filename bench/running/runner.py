@@ -10,23 +10,20 @@ from pathlib import Path
 
 import torch
 
-from bench.api import registry
 from bench.api.errors import BenchError, DataDamaged, DataUnavailable, Diverged, Refused
 from bench.api.impl import impl_of
-from bench.api.loading import loaded_plugins
 from bench.api.missing_method import missing_method, shown_path
 from bench.api.opened_files import watch_opened
 from bench.api.plain_text import message_of, named_message_of, shortened, storable
 from bench.api.process_state import ProcessState
 from bench.api.registry import watch_made
 from bench.api.selector import parse
-from bench.api.whole_file import written_whole
 from bench.conformance import CHECKS, COMPILE, certify, certify_on
 from bench.running.code_of_cells import timed_parts
 from bench.running.devices import NO_CUDA
 from bench.running.job import Job, JobResult, Outcome
-from bench.running.read_files import DataFiles
 from bench.running.source_code import plugins_digest
+from bench.running.used import Used
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
 from bench.timing.reason import Reason, memory_asked, ran_out_of_memory
@@ -35,6 +32,7 @@ from bench.timing.slot_block import measure_slots
 from bench.timing.workloads import plain_code
 from bench.training.analysis import analyze_cell, model_path
 from bench.training.checkpoint import Checkpoint
+from bench.training.kept_weights import save_weights
 from bench.training.quality import train_cell
 from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import as_object
@@ -65,25 +63,23 @@ def run_job(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult
     What the job changed of the process is put back, and then its cells failed.
     """
     with watch_made() as parts, watch_opened() as opened:
-        result = _run(job, data_dir, share_done)
+        used = Used(job, parts, opened, data_dir)
+        result = _run(used, share_done)
     if job.reference is not None:  # every time is compared with one of its own
         parts |= timed_parts(job.reference.variant)
-    modules = {registry.find(axis, name).module for axis, name in parts}
-    for name, plugin in loaded_plugins().items():
-        opened |= plugin.opened if name in modules else frozenset()
-    made = tuple(sorted(f"{axis}:{name}" for axis, name in parts))
-    data = DataFiles(data_dir).hashes(opened)
-    outcomes = tuple(replace(one, made=made, data=data) for one in result.outcomes)
+    data = used.data()
+    outcomes = tuple(replace(one, made=used.made, data=data) for one in result.outcomes)
     return replace(result, outcomes=outcomes, plugins=plugins_digest())
 
 
-def _run(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
+def _run(used: Used, share_done: ShareDone) -> JobResult:
+    job = used.job
     start = time.perf_counter()
     # torch.compile raises the limit to this, and that is no change of a variant's
     sys.setrecursionlimit(max(sys.getrecursionlimit(), COMPILER_RECURSION))
     before = ProcessState.now()
     try:
-        result = _plain(_done(job, data_dir, share_done, start))
+        result = _plain(_done(used, share_done, start))
     except Exception as error:  # noqa: BLE001  a crash must become a row
         reason, trace = reason_of(error), trace_of(error)
         result = None
@@ -99,7 +95,8 @@ def _run(job: Job, data_dir: Path | None, share_done: ShareDone) -> JobResult:
     return _without_values(job, result, touched) if touched else result
 
 
-def _done(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
+def _done(used: Used, share_done: ShareDone, start: float) -> JobResult:
+    job = used.job
     if job.on is not None:
         compared = certify_on(job.variant, job.on, impl_of(job.impl))
         return JobResult(certificate=compared.to_json())
@@ -110,8 +107,8 @@ def _done(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) 
     if job.kind == "speed":
         return _measure(job, share_done, start)
     if job.kind == "analysis":
-        return _analyze(job, data_dir, start)
-    return _train(job, data_dir, share_done, start)
+        return _analyze(job, used.data_dir, start)
+    return _train(used, share_done, start)
 
 
 def _plain(result: JobResult) -> JobResult:
@@ -200,28 +197,47 @@ def _place(error: BaseException) -> str:
     return f" ({shown_path(ours[-1].filename)}:{ours[-1].lineno})"
 
 
-def _train(job: Job, data_dir: Path | None, share_done: ShareDone, start: float) -> JobResult:
+def _train(used: Used, share_done: ShareDone, start: float) -> JobResult:
+    job = used.job
     (cell,) = job.cells
     if cell.device == "cuda" and not torch.cuda.is_available():
         raise Refused(NO_CUDA)
-    checkpoint = Checkpoint(Path(job.checkpoint)) if job.checkpoint else None
+    checkpoint = _checkpoint(used)
     try:
-        result = train_cell(cell, data_dir=data_dir, progress=share_done, checkpoint=checkpoint)
+        result = train_cell(
+            cell, data_dir=used.data_dir, progress=share_done, checkpoint=checkpoint
+        )
     except Exception as error:
         # asked again it begins anew, but where the cause lies outside of it, as a full disk does
         if checkpoint is not None and not reason_of(error).environmental:
             checkpoint.remove()
         raise
     if job.keep_models and result.system is not None:
-        _save(result.system, model_path(Path(job.keep_models), cell))
+        # before a record says that they are kept
+        save_weights(result.system, model_path(Path(job.keep_models), cell), used.origin())
     rows = tuple(replace(row, repeat=job.repeat) for row in result.rows)
     seconds = time.perf_counter() - start
     return JobResult((Outcome(cell, "ok", "", rows, result.artifact, seconds),))
 
 
+def _checkpoint(used: Used) -> Checkpoint | None:
+    """Where a training is kept until it has ended.
+
+    What other code, other data or another machine left there is removed. The cell is ours by now,
+    so that nobody else goes on from it.
+    """
+    if not used.job.checkpoint:
+        return None
+    kept = Checkpoint(Path(used.job.checkpoint), facts=used.facts)
+    left = kept.stored_facts()
+    if left is not None and not used.agrees(left):
+        kept.remove()
+    return kept
+
+
 def _analyze(job: Job, data_dir: Path | None, start: float) -> JobResult:
     (cell,) = job.cells
-    rows = analyze_cell(cell, Path(job.keep_models), data_dir)
+    rows = analyze_cell(cell, Path(job.keep_models), job.origin, data_dir)
     return JobResult((Outcome(cell, "ok", "", tuple(rows), {}, time.perf_counter() - start),))
 
 
@@ -243,14 +259,6 @@ def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
             rows, unmeasured = outcome
             outcomes.append(Outcome(cell, "ok", "", rows, seconds=seconds, unmeasured=unmeasured))
     return JobResult(tuple(outcomes))
-
-
-def _save(system: torch.nn.Module, path: Path) -> None:
-    """Write trained weights, before a record says that they are kept."""
-    from safetensors.torch import save_model  # noqa: PLC0415  an optional feature's library
-
-    with written_whole(path) as draft:
-        save_model(system, str(draft))
 
 
 def trace_of(error: BaseException) -> str:

@@ -31,16 +31,19 @@ from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.timing.shape import parse_rounds
-from bench.training.analysis import analysis_label
+from bench.training.analysis import analysis_label, model_path, trained_cell
+from bench.training.kept_weights import Origin
 from results.certificate import (
     CertificateEntry,
     certificate_entries,
+    of_code,
     refused_code,
     with_checks,
+    without_other_code,
 )
 from results.environment import collect
 from results.json_values import Json, as_object
-from results.row import Status
+from results.row import Record, Status
 from results.store import Store
 
 
@@ -67,12 +70,14 @@ class Session:
     def __post_init__(self) -> None:
         kind = InlineExecutor if self.inline else ProcessExecutor
         self.executor = self.executor or kind(self.settings)
-        environment = self.store.write_environment(collect(self.settings.threads))
+        facts = collect(self.settings.threads)
+        self._machine = facts.machine
+        environment = self.store.write_environment(facts)
         self._code = CodeOfCells()
         data = DataFiles(Path(self.settings.data_dir) if self.settings.data_dir else None)
         before = self.store.records()
-        finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
-        self._results = KeptResults(self.store, finished, self._code, self.tally, environment)
+        self._finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
+        self._results = KeptResults(self.store, self._finished, self._code, self.tally, environment)
         self._queue = SharedQueue(self._results, self.executor, self.stream)
 
     def certify(
@@ -97,11 +102,14 @@ class Session:
                 known[variant] = with_checks(known[variant], more)
         every: dict[str, CertificateEntry] = {}
 
-        def with_known(held: Json) -> object:
-            every.update(certificate_entries(as_object(held)))
+        def with_known(before: Json) -> object:
+            every.update(certificate_entries(as_object(before)))
             for variant, entry in known.items():
-                # what was proved on another device stays
-                every[variant] = with_checks(every[variant], entry) if variant in every else entry
+                held = every.get(variant)
+                if held is not None:
+                    # what was proved of this code on another device stays
+                    held = without_other_code(held, self._code.of_certificate(variant))
+                every[variant] = entry if held is None else with_checks(held, entry)
             for variant in nowhere:
                 every.pop(variant, None)
             return every
@@ -119,7 +127,7 @@ class Session:
         for variant in names:
             stored = cache.read(variant, impl, place)
             if stored is not None:
-                found[variant] = stored
+                found[variant] = of_code(stored, self._code.of_certificate(variant))
                 continue
             where = "" if on is None else f" on {on.device} in {on.dtype}"
             jobs.append(
@@ -132,11 +140,21 @@ class Session:
                     on=on,
                 )
             )
+        edited = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             assert result.certificate is not None, "what this job is for"
-            found[job.variant] = result.certificate
-            if not result.died:  # which may be the machine's fault
+            ours = self._results.is_of_this_code(result)
+            code = self._code.of_certificate(job.variant) if ours else ""
+            found[job.variant] = of_code(result.certificate, code)
+            if not ours:
+                edited.append(job.variant)
+            elif not result.died:  # which may be the machine's fault
                 cache.write(job.variant, impl, result.certificate, place)
+        for variant in edited:
+            self.stream.write(
+                f"warning: a plug-in was edited after this run had begun, so the certificate of "
+                f"{variant} is of other code than the run and is not kept; run again.\n"
+            )
         return found
 
     def wants(self, cell: Cell) -> bool:
@@ -161,29 +179,32 @@ class Session:
                     timeout_s=longest_silence_s(one),
                     patient=self.patient,
                     keep_models=str(self.models) if self.keep_models else "",
-                    checkpoint=str(self._checkpoint(one.cell)),
+                    checkpoint=str(self._checkpoints / f"{one.cell.id}.pt"),
+                    machine=self._machine,
                 )
             )
         found: list[Outcome] = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
+            if not job.keep_models:
+                # weights of an earlier training are not those of the result that is there now
+                model_path(self.models, job.cells[0]).unlink(missing_ok=True)
             # after the result is stored; what was killed or met a full disk goes on next time
             if not result.died and not any(one.environmental for one in result.outcomes):
-                Path(job.checkpoint).unlink(missing_ok=True)
+                # names of earlier versions had a hash after the id
+                for path in self._checkpoints.glob(f"{job.cells[0].id}*.pt"):
+                    path.unlink(missing_ok=True)
         return found
 
-    def _checkpoint(self, cell: Cell) -> Path:
-        """File of an unfinished training; that of other code has another name, and is removed."""
-        folder = self.store.folder / "checkpoints"
-        path = folder / f"{cell.id}-{self._code.digest(cell)[:12]}.pt"
-        for other in folder.glob(f"{cell.id}-*"):
-            if other != path:
-                other.unlink(missing_ok=True)
-        return path
+    @property
+    def _checkpoints(self) -> Path:
+        """Where trainings are kept that have not ended."""
+        return self.store.folder / "checkpoints"
 
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""
         todo = self._results.todo(cells)
+        newest = self.store.ledger().newest()
         jobs = [
             Job(
                 kind="analysis",
@@ -192,12 +213,23 @@ class Session:
                 seconds=5.0,
                 timeout_s=10 * LEAST_TIMEOUT_S,
                 keep_models=str(self.models),
+                origin=self._origin(newest.get(trained_cell(cell).id)),
             )
             for cell in cells
             if cell.id in todo
         ]
         for _ in self._queue.run(jobs, self.jobs, exclusive=False):
             pass
+
+    def _origin(self, trained: Record | None) -> Origin:
+        """What made the result of a trained cell; nothing where none holds today."""
+        if trained is None or trained.status != "ok" or not self.holds(trained):
+            return Origin()
+        return Origin(code=trained.code, data=trained.data)
+
+    def holds(self, record: Record) -> bool:
+        """Whether a stored result is of the code and the data of today."""
+        return not self._finished.outdated(record)
 
     @property
     def models(self) -> Path:

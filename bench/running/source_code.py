@@ -171,10 +171,14 @@ def _made(plugins: str, modules: frozenset[str]) -> SourceCode:
 
 
 def plugins_digest() -> str:
-    """Hash of the plug-ins of this process as they were loaded, byte by byte; empty for none."""
+    """Hash of the plug-ins of this process as they were loaded, byte by byte; empty for none.
+
+    It covers the modules that they import from beside them.
+    """
     found = sha256()
     for name, plugin in sorted(loaded_plugins().items()):
-        found.update(name.encode() + b"\0" + plugin.source + b"\0")
+        for part, source in ((name, plugin.source), *sorted(plugin.beside.items())):
+            found.update(part.encode() + b"\0" + source + b"\0")
     return found.hexdigest()[:12] if loaded_plugins() else ""
 
 

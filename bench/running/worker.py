@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,12 +28,16 @@ from bench.running.allocator import (
 )
 from bench.running.job import Job, JobResult
 from bench.running.runner import ShareDone, failed_result, reason_of, run_job, trace_of
+from bench.running.source_code import loaded_source, plugins_digest
 
 load_package("variants")
 load_package("tasks")
+loaded_source()  # as it is now that it is imported, whatever becomes of the files
 
 REPORT_EVERY_S = 0.5
 """Pause between two progress messages of one worker."""
+NOT_LOADED = "not loaded"
+"""Stands for the hash of plug-ins of which none could be loaded."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,10 @@ def _answer(
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001  an interrupt of the user never comes here
-        return failed_result(job, reason_of(error), 0.0, trace_of(error))
+        failed = failed_result(job, reason_of(error), 0.0, trace_of(error))
+        # one that does not load is not the one that the run has loaded
+        lacking = NOT_LOADED if settings.plugins else ""
+        return replace(failed, plugins=plugins_digest() or lacking)
 
 
 def tell(connection: Connection, message: tuple[str, Any]) -> None:
@@ -111,6 +118,7 @@ def prepare_process(settings: WorkerSettings) -> None:
     warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA")
     for path in settings.plugins:
         load_plugin(Path(path))
+    loaded_source()  # the modules beside them, too
     torch.set_num_threads(settings.threads)
     keep_freed_memory()
     if not torch.cuda.is_available():  # drivers of a GPU map more than they use

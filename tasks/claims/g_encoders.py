@@ -16,7 +16,7 @@ fertile = partial(
     metric="sequence_accuracy",
     training="adam[steps=300]",
 )
-LEARNED = "adam[steps=6000,evaluate_every=200,patience=5]"
+LEARNED = "adam[steps=3000,evaluate_every=200,patience=5]"
 """Until five validations in a row are no better."""
 swapped = partial(
     Side,
@@ -37,7 +37,12 @@ total = partial(
     Side, task="adding", metric="success_accuracy", training="adam[steps=2000,cpu_seconds=0]"
 )
 sources = partial(Side, metric="token_accuracy")
-inferred = partial(Side, task="nli_syn", metric="label_accuracy", training=LEARNED)
+inferred = partial(
+    Side,
+    task="nli_syn",
+    metric="label_accuracy",
+    training="adam[steps=2000,evaluate_every=500]",
+)
 # one word decides, and no word negates another, so that embeddings alone can learn it
 explained = partial(
     Side,
@@ -76,7 +81,6 @@ for one in (
         "neighbor of a word itself, so that one direction lacks little here.",
         rewritten="Until November 27, 2026 two directions of 32 units were compared with one of 64 "
         "after 600 steps, while two directions still learned. That test said “contradicted”.",
-        seeds=12,
     ),
     Claim(
         key="C45",
@@ -102,8 +106,8 @@ for one in (
             ),
         ),
         note="As good is: not worse by 0.05.",
-        rewritten="Until November 27, 2026 it asked for equality, so that embeddings that are better "
-        "counted against the claim. That test was undecided.",
+        rewritten="Until November 27, 2026 it asked for equality, so that embeddings that are "
+        "better counted against the claim. That test was undecided.",
         seeds=12,
     ),
     Claim(
@@ -132,7 +136,7 @@ for one in (
         note="That input feeding helps is said by Luong et al., and not in the quoted sentence.",
         rewritten="Until November 27, 2026 fertility was trained for 600 steps, where exact match "
         "without input feeding is 0.96 and leaves no room. That test said “contradicted”.",
-        seeds=24,
+        seeds=12,
     ),
     Claim(
         key="C47",
@@ -188,8 +192,8 @@ for one in (
                 margin=0.3,
             ),
         ),
-        note="Solved is a success of 0.9. Multiplication after 6,000 updates, addition after 2,000, "
-        "which take the recurrent network two minutes.",
+        note="Solved is a success of 0.9. Multiplication after 6,000 updates, addition after "
+        "2,000, which take the recurrent network two minutes.",
         rewritten="Until November 27, 2026 training ended after 2,000 updates or 25 seconds, which "
         "were 350 updates of the recurrent network. That test was undecided.",
     ),
@@ -215,8 +219,8 @@ for one in (
                 margin=0.05,
             ),
         ),
-        rewritten="Until November 27, 2026 the control had its second source shuffled under another "
-        "mechanism, scaled_dot. That test said “supported”.",
+        rewritten="Until November 27, 2026 the control had its second source shuffled under "
+        "another mechanism, scaled_dot. That test said “supported”.",
         seeds=12,
     ),
     Claim(
@@ -239,9 +243,8 @@ for one in (
             ),
         ),
         note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016.",
-        rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks still "
-        "learned, and there was no margin. That test said “contradicted” with p = 0.03.",
-        seeds=12,
+        rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks "
+        "still learned, and there was no margin. That test said “contradicted” with p = 0.03.",
     ),
     Claim(
         key="C51",
@@ -267,8 +270,9 @@ for one in (
                 learned=BOTH_CLASSIFY,
             ),
         ),
-        rewritten="Until November 27, 2026 one word negated the next in these texts and training ended "
-        "after 300 steps, so that both networks were near chance. That test said “contradicted”.",
+        rewritten="Until November 27, 2026 one word negated the next in these texts and training "
+        "ended after 300 steps, so that both networks were near chance. That test said "
+        "“contradicted”.",
         seeds=12,
         priority=4,
     ),

@@ -64,7 +64,7 @@ class KeywordClsConfig(Config):
     "keyword_cls",
     config=KeywordClsConfig,
     citation=Citation(
-        text="Galassi et al., 2019", url="https://arxiv.org/abs/1902.02181", where="section 1"
+        text="Galassi et al., 2021", url="https://arxiv.org/abs/1902.02181", where="section 1"
     ),
 )
 class KeywordCls(DrawnTextTask):

@@ -60,6 +60,8 @@ class WordReadout(Probe):
         states, words = [], []
         for batch, length in zip(subject.batches, lengths, strict=True):
             mine = length == longest
+            if not bool(mine.any()):
+                continue
             with torch.no_grad():
                 (encoded,) = backbone.encode(batch, Mode(want_weights=False))
             states.append(encoded.summary[mine].double())

@@ -19,6 +19,7 @@ from bench.api.selector import Selector, parse
 from bench.calibrate import Calibration
 from bench.calibration_trials import JUDGED, RATES, TRIED, OutOfTime, Trials
 from bench.cli.calibrate import keep_trials
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import JobResult, Outcome
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
@@ -346,6 +347,18 @@ def test_without_the_time_for_every_rate_nothing_is_chosen_and_the_trials_stay(f
     choice, second = fixed(good)
     assert len(choice.rates) == 5
     assert not {cell.id for cell in first} & {cell.id for cell in second}
+
+
+def test_when_the_time_is_up_only_trials_of_the_code_of_today_count(fixed, monkeypatch):
+    ticks = iter(range(10**6))
+    _, first = fixed(good, until=2, clock=lambda: next(ticks))
+    _, none = fixed(good, until=-1)
+    assert none == []
+    assert len(fixed.unfinished.trials) == len(first) > 0
+    monkeypatch.setattr(CodeOfCells, "digest", lambda self, cell, made=(): "edited")
+    _, none = fixed(good, until=-1)
+    assert none == []
+    assert fixed.unfinished.trials == ()
 
 
 def test_another_checkout_goes_on_from_trials_that_led_to_no_choice_yet(fixed):

@@ -69,7 +69,7 @@ def test_random_features_are_those_of_performer_pytorch(agree, regime):
     performer = peer("performer_pytorch.performer_pytorch", "performer-pytorch")
     inputs = three()
     mine = below_heads("performer[directions=16]", heads=HEADS, width=WIDTH, regime=regime)
-    # what keeps sums from zero is left out: 1e-4 in its features, 1e-6 in our sum of weights
+    # what keeps sums from zero is left out: 1e-4 in its features, 1e-30 in our sum of weights
     mine.eps = 0.0
     options = {"projection_matrix": mine.directions, "eps": 0.0}
     query = performer.softmax_kernel(inputs["query"], is_query=True, **options)
@@ -85,7 +85,7 @@ def test_random_features_are_those_of_performer_pytorch(agree, regime):
         attend(mine, **inputs),
         theirs,
         inputs=inputs,
-        note="equal directions; without its 1e-4 in every feature and our 1e-6 in the sum",
+        note="equal directions; without its 1e-4 in every feature and our 1e-30 in the sum",
     )
 
 

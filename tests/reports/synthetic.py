@@ -148,7 +148,7 @@ def speed_cell(variant: str, length: int) -> Cell:
         quality_cell(f"attend[batch=4,heads=1,length={length},width=64]", variant, 0),
         kind="speed",
         backbone="none",
-        protocol="rounds[count=8]",
+        protocol=f"rounds[beside={BASE},count=8]",
     )
 
 

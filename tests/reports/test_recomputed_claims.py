@@ -17,7 +17,7 @@ from bench.api import registry
 from bench.api.claim import CLAIMS, FIRST_SEED
 from bench.claims.cells import cells_of
 from bench.claims.computed import exact_cell
-from bench.claims.verdicts import outcomes_of
+from bench.claims.verdicts import ends_of, outcomes_of
 from bench.cli.registered import load_registry
 from bench.running.request import Request
 from results.pack import Pack
@@ -37,11 +37,16 @@ def rows():
     return frame[(frame["status"] == "ok") & (frame["baseline"] == "")]
 
 
-def series(rows: pd.DataFrame, side, second: bool = False) -> pd.Series:
-    """The row of a side, by seed: 200 to 299, or those of a second sample, from 300 on."""
+def seeds_of(claim) -> tuple[int, int]:
+    """Seeds from 200 on, from 300 of a second sample, from 500 of a claim that was written anew."""
+    return (300, 500) if claim.again else (500, 10_000) if claim.rewritten else (200, 300)
+
+
+def series(rows: pd.DataFrame, side, seeds: tuple[int, int]) -> pd.Series:
+    """The row of a side, by seed."""
     cell = cells_of(side, Request(), FIRST_SEED).read
     mine = rows[(rows["metric"] == side.metric) & (rows["split"] == side.split)]
-    mine = mine[(mine["axis"] == side.axis) & ((mine["seed"] >= 300) == second)]
+    mine = mine[(mine["axis"] == side.axis) & mine["seed"].between(*seeds, inclusive="left")]
     if side.x is not None:
         mine = mine[mine["x"] == side.x]
     ids = {replace(cell, seed=int(seed)).id: seed for seed in mine["seed"].unique()}
@@ -55,20 +60,26 @@ def holm(ps: list[float]) -> list[float]:
     return (ordered * steps).cummax().clip(upper=1.0).sort_index().tolist()
 
 
-def p_values(gaps: pd.Series, scale: float, margin: float) -> tuple[float, float, float]:
-    """Of no difference, of one of at most the margin, and of one of at least the margin."""
+def p_values(
+    gaps: pd.Series, scale: float, margin: float, expect: str
+) -> tuple[float, float, float]:
+    """Of no difference, of one of at most the margin, and of one of at least the margin.
+
+    The last is of the expected direction, or of both where equality is expected.
+    """
     if len(gaps) < 2:
         return 1.0, 1.0, 1.0
     if gaps.std() <= 1e-6 * scale:
         moved = 2.0 ** (1 - len(gaps)) if abs(gaps.mean()) > 1e-6 * scale else 1.0
-        inside = margin - abs(gaps.mean())
-        beyond = moved if inside < -1e-6 * margin else 1.0
+        signed = {"higher": 1, "lower": -1, "equal": np.sign(gaps.mean())}[expect] * gaps.mean()
+        inside = margin - signed
+        beyond = moved if margin - abs(gaps.mean()) < -1e-6 * margin else 1.0
         return moved, beyond, (2.0 ** -len(gaps) if inside > 1e-6 * margin else 1.0)
     outside = 1.0
     if margin:
         below = stats.ttest_1samp(gaps, margin, alternative="less").pvalue
         above = stats.ttest_1samp(gaps, -margin, alternative="greater").pvalue
-        outside = max(below, above)
+        outside = {"higher": below, "lower": above, "equal": max(below, above)}[expect]
     beyond = 1.0
     if abs(gaps.mean()) > margin:
         beyond = stats.ttest_1samp(gaps, math.copysign(margin, gaps.mean())).pvalue
@@ -81,15 +92,29 @@ def compared(plus: pd.Series, minus: pd.Series, contrast) -> tuple[float, list[f
     if contrast.of == "spread":
         plus, minus = ((side - side.median()).abs() for side in (plus, minus))
     scale = max(plus.abs().max(), minus.abs().max()) if len(plus) else 0.0
-    ps = p_values(plus - minus, scale, contrast.margin)
+    ps = p_values(plus - minus, scale, contrast.margin, contrast.expect)
+    if not contrast.margin:
+        ps = (*ps[:2], 1.0)
     return (plus - minus).mean(), [1.0 if few else p for p in ps]
 
 
+def blocked(rows: pd.DataFrame, claim, one, right: list[pd.Series], seeds) -> tuple[bool, bool]:
+    """Whether nothing of that size is possible, and whether a network has learned too little."""
+    scores = [(series(rows, wanted.side, seeds_of(claim)), wanted.low) for wanted in one.learned]
+    unlearned = any(not low <= score.reindex(seeds).mean() for score, low in scores)
+    if one.against or one.of == "spread" or not len(one.left) == len(one.right) == 1:
+        return False, unlearned
+    low, high = ends_of(one.right[0])
+    mean = right[0].reindex(seeds).mean()
+    room = high - mean if one.expect == "higher" else mean - low
+    return room < 2 * one.margin, unlearned
+
+
 def contrasts(rows: pd.DataFrame, claim) -> list[str]:
-    means, found = [], []
+    means, found, blocks = [], [], []
     for one in claim.contrasts:
-        left = [series(rows, side, claim.again > 0) for side in one.left]
-        right = [series(rows, side, claim.again > 0) for side in one.right]
+        left = [series(rows, side, seeds_of(claim)) for side in one.left]
+        right = [series(rows, side, seeds_of(claim)) for side in one.right]
         both = pd.concat([*left, *right], axis=1, join="inner")
         plus, minus = both.iloc[:, : len(left)].sum(axis=1), both.iloc[:, len(left) :].sum(axis=1)
         mean, ps = compared(plus, minus + one.against, one)
@@ -97,28 +122,31 @@ def contrasts(rows: pd.DataFrame, claim) -> list[str]:
             ps[2] = 1.0  # a difference was expected and no seed has any: nothing is shown
         means.append(mean)
         found.append(ps)
+        blocks.append(blocked(rows, claim, one, right, both.index) if len(both) else (False, False))
     holds, fails = found, list(zip(*map(holm, zip(*found, strict=True)), strict=True))
     if claim.needed == "any":
         holds, fails = fails, holds
-    level = 0.025 if claim.again else 0.05
+    level = 0.025 if claim.again or claim.rewritten else 0.05
     return [
-        outcome(one, means[at], holds[at], fails[at], level)
+        outcome(one, means[at], holds[at], fails[at], level, blocks[at])
         for at, one in enumerate(claim.contrasts)
     ]
 
 
-def outcome(one, mean: float, holds, fails, level: float) -> str:
+def outcome(one, mean: float, holds, fails, level: float, block: tuple[bool, bool]) -> str:
     """What a contrast shows, by its p values: no difference, within the margin, beyond it."""
     signed = -mean if one.expect == "lower" else mean
-    if np.isnan(signed):
+    cramped, unlearned = block
+    if np.isnan(signed) or unlearned:
         return "undecided"
     if one.expect == "equal":
         differs = fails[1] < level
         return "equivalent" if holds[2] < level else "contradicted" if differs else "undecided"
     if holds[1] < level and signed > 0:
         return "supported"
-    against = (fails[0] < level and signed < 0) or fails[2] < level
-    return "contradicted" if against else "undecided"
+    if fails[0] < level and signed < 0:
+        return "contradicted"
+    return "contradicted" if fails[2] < level and not cramped else "undecided"
 
 
 def expected(rows: pd.DataFrame, claim) -> str:
@@ -135,7 +163,8 @@ def expected(rows: pd.DataFrame, claim) -> str:
             parts.append("undecided")
     if claim.missing:
         return "undecided"
-    if claim.again > max((len(series(rows, side, True)) for side in claim.sides), default=0):
+    seen = [len(series(rows, side, seeds_of(claim))) for side in claim.sides]
+    if claim.again > max(seen, default=0):
         return "undecided"  # a second sample is decided as a whole
     held = [part in ("supported", "equivalent") for part in parts]
     failed = [part == "contradicted" for part in parts]
@@ -168,7 +197,7 @@ def test_what_was_not_run_or_has_no_test_is_called_so(rows):
         one.claim.key: one.standing for one in outcomes_of(claims, Pack(PACK).frame, Request())
     }
     for claim in claims:
-        sides = [series(rows, side, claim.again > 0) for side in claim.sides]
+        sides = [series(rows, side, seeds_of(claim)) for side in claim.sides]
         exact = rows["cell"] == exact_cell(claim.key).id
         nothing = not any(len(one) for one in sides) and not exact.any()
         missing = bool(claim.missing)

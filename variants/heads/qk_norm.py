@@ -1,15 +1,15 @@
 """Query-key normalization: queries and keys are normalized, head by head, before their product.
 
-Henry et al., 2020, "Query-key normalization for transformers", https://arxiv.org/abs/2010.04245,
-section 3, with `norm=l2`: unit length, and a learned scale that starts at log2(L^2 - L) in place of
-the division by the root of the width. `norm=rms` divides by the root mean square and has a gain for
-each unit, after Dehghani et al., 2023, "Scaling vision transformers to 22 billion parameters",
-https://arxiv.org/abs/2302.05442, section 2, who use layer normalization, as later language models
-use it.
+Dehghani et al., 2023, "Scaling vision transformers to 22 billion parameters",
+https://arxiv.org/abs/2302.05442, section 2. `norm=rms` divides by the root mean square and has a
+gain for each unit, as in later language models. `norm=l2` is that of Henry et al., 2020, "Query-key
+normalization for transformers", https://arxiv.org/abs/2010.04245, section 3: unit length, and a
+learned scale that starts at log2(L^2 - L) in place of the division by the root of the width.
 
-Deviations: L is an option, in the paper the 97.5th percentile of the lengths of training sentences.
-Dehghani et al. subtract the mean, too. Norms come with their energies under the score `scaled_dot`;
-under another score the scale of `norm=l2` is larger by the root of the width.
+Deviations: Dehghani et al. use layer normalization, which subtracts the mean, too. L is an option,
+in Henry et al. the 97.5th percentile of the lengths of training sentences. Norms come with their
+energies under the score `scaled_dot`; under another score the scale of `norm=l2` is larger by the
+root of the width.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class QkNormConfig(Config):
     config=QkNormConfig,
     title="Query-key normalization",
     citation=Citation(
-        text="Henry et al., 2020", url="https://arxiv.org/abs/2010.04245", where="section 3"
+        text="Dehghani et al., 2023", url="https://arxiv.org/abs/2302.05442", where="section 2"
     ),
     default_task=DefaultTask(task="recall"),
 )

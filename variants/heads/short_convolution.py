@@ -4,10 +4,11 @@ Yang, Kautz & Hatamizadeh, 2025, "Gated delta networks: improving Mamba2 with de
 https://arxiv.org/abs/2412.06464, section 3.4 and figure 1; the convolutions are those of Dao & Gu,
 2024, https://arxiv.org/abs/2405.21060, section 7.1.
 
-Deviations: none; `gate=silu` is the gate of the paper, `sigmoid` that of Kimi Linear (2025,
-https://arxiv.org/abs/2510.26692). Fewer heads of queries and keys than of values (`key_heads`) are
-not of the paper, but of Qwen3-Next (2025), where each head of values has gates of its own; here
-heads that share a key share its gates.
+Deviations: `gate=silu` is the gate of the paper, `sigmoid` that of Kimi Linear (2025,
+https://arxiv.org/abs/2510.26692), where two maps with the width of a head between them and a bias
+stand in the place of our one map without a bias. Fewer heads of queries and keys than of values
+(`key_heads`) are not of the paper, but of Qwen3-Next (2025), where each head of values has gates of
+its own; here heads that share a key share its gates.
 """
 
 from collections.abc import Mapping

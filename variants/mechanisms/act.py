@@ -4,9 +4,10 @@ Graves, 2016, "Adaptive computation time for recurrent neural networks",
 https://arxiv.org/abs/1603.08983, sections 2 and 2.1, over the layer-wise hops of Sukhbaatar et al.,
 2015, https://arxiv.org/abs/1503.08895.
 
-Deviations: the step of the recurrent network is one memory hop. All hops are computed, so that
-queries which stop early save no time; at most `hops` are made. The ponder cost is the term
-`ponder`; the loss `ponder` adds it.
+Deviations: the step of the recurrent network is one memory hop. Queries carry no flag that marks
+their first hop, as inputs do in section 2. All hops are computed, so that queries which stop early
+save no time; at most `hops` are made. The ponder cost is the term `ponder`; the loss `ponder` adds
+it.
 """
 
 from collections.abc import Mapping

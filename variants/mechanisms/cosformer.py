@@ -6,6 +6,7 @@ section 3.2.
 Deviations: the paper's M is at least the length of the sequence, and the authors' code takes the
 length itself, with which every new token changes all earlier outputs. Here M is the option
 `longest`, and places behind it count as the last one. 1e-6 is added to the sum of weights.
+Padding takes places.
 """
 
 import math
@@ -63,6 +64,7 @@ class Cosformer(FeatureAttention):
     features. Time O(L E Ev) per head.
     """
 
+    counts_places = True
     gives = frozenset({"places"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it weights by the distance in one sequence, and cross attention has two",

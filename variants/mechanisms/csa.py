@@ -5,9 +5,10 @@ https://arxiv.org/abs/2606.19348, section 2.3.1. An entry is made of its block a
 one before.
 
 Deviations: those of `hca`; both halves of an entry compress the same keys and values, with gates of
-their own. How the indexer is trained is ours: as that of `dsa`, by its divergence from the heads'
-mean weights of the entries that are read, and with a share of training that reads all of them. It
-has no norm and no rotary positions.
+their own. By default 4 entries are chosen beside a window of 8 keys; the authors' networks choose
+hundreds, and their window has 128 keys. How the indexer is trained is ours: as that of `dsa`, by
+its divergence from the heads' mean weights of the entries that are read, and with a share of
+training that reads all of them. It has no norm and no rotary positions.
 """
 
 from collections.abc import Mapping

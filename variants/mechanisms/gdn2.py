@@ -4,7 +4,8 @@ Hatamizadeh, Choi & Kautz, 2026, "Gated DeltaNet-2: decoupling erase and write i
 https://arxiv.org/abs/2605.22791, equations 9 and 10.
 
 Deviations: the short convolutions, the norm and the gate of the output are those of the heads
-`short_convolution[gate=sigmoid]`; with other heads there are none.
+`short_convolution[gate=sigmoid]`, whose gate has one full map without a bias, where the authors'
+has two of low rank and a bias; with other heads there are none.
 """
 
 import torch

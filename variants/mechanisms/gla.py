@@ -3,8 +3,9 @@
 Yang et al., 2024, "Gated linear attention transformers with hardware-efficient training",
 https://arxiv.org/abs/2312.06635, section 4.
 
-Deviations: the norm and the gate of the output are those of the heads `short_convolution`, which
-also convolve; with other heads there are none.
+Deviations: products are divided by sqrt(E), as in the authors' code. The norm and the gate of the
+output are those of the heads `short_convolution`, which also convolve; with other heads there are
+none.
 """
 
 from dataclasses import dataclass

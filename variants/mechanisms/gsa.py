@@ -3,9 +3,11 @@
 Zhang et al., 2024, "Gated slot attention for efficient linear-time sequence modeling",
 https://arxiv.org/abs/2409.07146, section 3.
 
-Deviations: queries, keys and values are as the slot's heads make them, without the paper's Swish.
-The norm of the output is that of the heads `short_convolution`, which also convolve; with other
-heads there is none.
+Deviations: there are 16 slots by default, 64 in the paper. Queries, keys and values are as the
+slot's heads make them, without the paper's Swish. Products with keys are divided by sqrt(E), as in
+the authors' function where nothing else is said; their layer does not divide. The norm of the
+output is that of the heads `short_convolution`, which also convolve; with other heads there is
+none.
 """
 
 from dataclasses import dataclass

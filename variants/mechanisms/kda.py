@@ -4,7 +4,8 @@ Kimi Team, 2025, "Kimi Linear: an expressive, efficient attention architecture",
 https://arxiv.org/abs/2510.26692, section 3, equation 1.
 
 Deviations: the short convolutions, the norm and the sigmoid gate are those of the heads
-`short_convolution[gate=sigmoid]`; with other heads there are none.
+`short_convolution[gate=sigmoid]`, whose gate has one full map without a bias, where the authors'
+has two of low rank and a bias; with other heads there are none.
 """
 
 import torch

@@ -5,7 +5,7 @@ https://arxiv.org/abs/2006.04768, section 4, equation 7.
 
 Deviations: the matrices are those of one layer and shared by its heads, the paper's headwise
 sharing; they have `longest` columns, of which a shorter sequence uses the first. Padding is made
-zero before they are applied. They start as in theorem 2, normal with variance 1 / rank.
+zero before they are applied. They start normal with variance 1 / rank, as R in theorem 2.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,12 @@
 """Mesa layer: each query reads the ridge regression from all keys so far to their values.
 
 von Oswald et al., 2025, "MesaNet: sequence modeling by locally optimal test-time training",
-https://arxiv.org/abs/2506.05233.
+https://arxiv.org/abs/2506.05233, equation 5.
 
-Deviations: the linear system is solved exactly, not by steps of conjugate gradients. The short
-convolutions and the norm are those of the heads `short_convolution`; with other heads there are
-none. There values are convolved as well, where the paper convolves queries and keys alone.
+Deviations: the linear system is solved exactly, not by steps of conjugate gradients. The maps of g
+and b have no bias; those of the authors have one. The short convolutions and the norm are those of
+the heads `short_convolution`; with other heads there are none. There values are convolved as well,
+where the paper convolves queries and keys alone.
 """
 
 import torch
@@ -41,7 +42,9 @@ LEAST = 0.25
     "mechanism",
     "mesa",
     title="Mesa layer (MesaNet)",
-    citation=Citation(text="von Oswald et al., 2025", url="https://arxiv.org/abs/2506.05233"),
+    citation=Citation(
+        text="von Oswald et al., 2025", url="https://arxiv.org/abs/2506.05233", where="equation 5"
+    ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Von Oswald et al. report lower perplexity than other recurrences, and better scores in "

@@ -4,12 +4,13 @@ Xiong et al., 2021, "Nyströmformer: a Nyström-based algorithm for approximatin
 https://arxiv.org/abs/2102.03902, section 3.
 
 Deviations: queries may come one at a time, so their landmarks are means of another projection of
-the states and not of the queries themselves. Where a sequence does not divide, its last segment is
-shorter; one of fewer tokens than landmarks has a landmark for each.
+the states and not of the queries themselves. Where a sequence does not divide, its segments differ
+by one token; one of fewer tokens than landmarks has a landmark for each.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Annotated, ClassVar
 
 import torch
@@ -112,11 +113,12 @@ class Nystrom(Turned):
 
     def _segments(self, mask: Bool[Tensor, "B S"]) -> Bool[Tensor, "B S m"]:
         """Which segment each token belongs to; none where it is padding."""
-        # further segments would have no token, and their matrices would be zeros
-        count = min(self.config.landmarks, max(1, mask.shape[1]))
-        length = -(-mask.sum(1, keepdim=True) // count)
-        number = (mask.long().cumsum(1) - 1) // length.clamp(min=1)
-        each = torch.arange(count, device=mask.device)
+        real = mask.sum(1, keepdim=True)
+        count = real.clamp(max=self.config.landmarks)
+        # one segment after the other, of which no two differ by more than a token
+        number = (mask.long().cumsum(1) - 1) * count // real.clamp(min=1)
+        # further segments would have no token in any row, and their matrices would be zeros
+        each = torch.arange(min(self.config.landmarks, max(1, mask.shape[1])), device=mask.device)
         return (number.unsqueeze(2) == each) & mask.unsqueeze(2)
 
     def _weights(
@@ -158,13 +160,14 @@ class Nystrom(Turned):
         group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
         asking = leaf(source.extras, "landmark")
         length = source.key.shape[2]
-        step = -(-length // self.config.landmarks)
-        starts = range(0, length, max(step, 1))
+        count = min(self.config.landmarks, length)
+        ends = [-(-length * segment // count) for segment in range(count + 1)]
+        segments = [slice(*both) for both in pairwise(ends)]
         found = []
         for head in range(query.shape[0]):
             key, value = source.key[0, head // group], source.value[0, head // value_group]
-            asked = [_oracle_mean(asking[0, head // group, s : s + step]) for s in starts]
-            keys = [_oracle_mean(key[s : s + step]) for s in starts]
+            asked = [_oracle_mean(asking[0, head // group, some]) for some in segments]
+            keys = [_oracle_mean(key[some]) for some in segments]
             middle = torch.stack([self._oracle_row(a, keys) for a in asked])
             inverse = middle.T / middle.sum(0).max() / middle.sum(1).max()
             one = torch.eye(len(keys), dtype=middle.dtype, device=middle.device)

@@ -3,9 +3,10 @@
 Yang, Shen, Wen, Tan, Mishra, Ren, Panda & Kim, 2025, "PaTH attention: position encoding via
 accumulating Householder transformations", https://arxiv.org/abs/2505.16381, sections 3.1 to 3.3.
 
-Deviations: directions pass no short convolution unless `convolution` says so; that of the paper
-sees three tokens. Their map has rank 32 as in the paper, also where query heads share keys, where
-the authors' layer takes a full map. Query heads that share a key head share its forget gate.
+Deviations: directions pass no short convolution unless `convolution` says so; that of the authors
+sees three tokens and has SiLU behind it, which ours has not. Their map has rank 32 as in the paper,
+also where query heads share keys, where the authors' layer takes a full map. Query heads that share
+a key head share its forget gate, whose bias starts at 4, as that of `fox` does.
 """
 
 from collections.abc import Mapping

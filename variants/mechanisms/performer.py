@@ -4,8 +4,10 @@ Choromanski et al., 2021, "Rethinking attention with performers", https://arxiv.
 section 2 (FAVOR+) and lemma 1.
 
 Deviations: the directions are drawn once, from the option `seed`, and are not drawn again during
-training. Features of a query are divided by their largest, which changes no weight; those of keys
-are not, because the largest of all keys would look ahead. 1e-6 is added to the sum of weights.
+training. Features of a query are divided by their largest, which cancels out. The authors' code
+divides those of keys by the largest of all keys, which would look ahead; here they are not divided,
+and those of long keys are small. So 1e-30 is added to the sum of weights, where the authors add
+1e-6 to every feature. Weights that sum to less than 1e-30 fade to zero.
 """
 
 from dataclasses import dataclass
@@ -62,6 +64,8 @@ class Performer(Turned, FeatureAttention):
     The mean of f(q).f(k) over directions is exp(q.k / sqrt(E)). Time O((L + S) m (E + Ev)) a head.
     """
 
+    eps = 1e-30
+    """Less than the sum of weights of long keys; its inverse is finite in float32."""
     directions: Float[Tensor, "F E"]
 
     def __init__(self, config: PerformerConfig, dims: Dims, impl: Impl = "auto") -> None:

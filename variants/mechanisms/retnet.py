@@ -6,6 +6,7 @@ https://arxiv.org/abs/2307.08621, section 2.1, equations 5 and 6.
 Deviations: products are divided by sqrt(E), as in the authors' code. The norm of each head and the
 gate of the output are those of the heads `short_convolution`, which also convolve; with other heads
 there are none. Without that norm, the scalings of section 2.2, which it cancels, are left out, too.
+Padding takes places, but does not decay.
 """
 
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ class RetNet(StateRecurrence):
     def __init__(self, config: RetNetConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__("retnet", dims, impl)
         self.rotation = config.rotation
+        self.counts_places = config.rotation
         self.forgets = config.forgets
 
     def steps(self, call: Call) -> Steps:

@@ -4,8 +4,10 @@ Peng et al., 2025, "RWKV-7 'Goose' with expressive dynamic state evolution",
 https://arxiv.org/abs/2503.14456, section 4.1.
 
 Deviations: projections see one token, and are not shifted to the token before; the maps of rates
-have no tanh between them; values are not mixed with those of the first layer. The bonus of the
-token itself is added before the norm of the heads and not behind it. Parameters start where the
+have no tanh between them; values are not mixed with those of the first layer. Group norm and gate
+of the output are those of the heads `short_convolution`, which do not subtract the mean, have one
+full map in the place of two of low rank, and also convolve; with other heads there are none. The
+bonus of the token itself is added before that norm and not behind it. Parameters start where the
 authors' code has them, without its dependence on the layer and the unit.
 """
 

@@ -4,9 +4,10 @@ Sun et al., 2024, "Learning to (learn at test time): RNNs with expressive hidden
 https://arxiv.org/abs/2407.04620, section 2.
 
 Deviations: the rate of a token does not depend on its place in its batch, and is divided by the
-width, as in the authors' code. Queries and keys are turned where `position=rope` is asked for, by
-their places in the sentence and not in the batch. There is no gate of the output.
-A query that no key has come before is answered by zeros.
+width, as in the authors' code. Neither its map nor the map that is trained has a bias. The loss is
+halved, as in their code and not in the paper. Queries and keys are turned where `position=rope` is
+asked for, by their places in the sentence and not in the batch. There is no norm behind the layer
+and no gate of the output. A query that no key has come before is answered by zeros.
 """
 
 from dataclasses import dataclass

@@ -13,7 +13,8 @@ from bench.api.variant import Variant
 class Turned(Variant):
     """A mechanism with the axis `position`: what turns queries and keys, or is added to the input.
 
-    What a position adds to energies or outputs has no place in it, and is refused.
+    What a position adds to energies or outputs has no place in it, and is refused. Where a position
+    turns, padding takes places, but does not decay.
     """
 
     takes_positions = True

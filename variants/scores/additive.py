@@ -3,9 +3,10 @@
 Bahdanau et al., 2015, "Neural machine translation by jointly learning to align and translate",
 https://arxiv.org/abs/1409.0473, appendix A.1.2.
 
-Deviations: the hidden width is 64 by default, not 1000; weights start at Xavier's scale
-instead of N(0, 0.001), which leaves small models at uniform weights for hundreds of steps. Per-key
-features of history and position components enter inside the tanh.
+Deviations: the hidden width is 64 by default, not 1000. W and U start at Xavier's scale, and v is
+drawn, too; in the paper W and U start normal with a standard deviation of 0.001 and v at zero
+(appendix B.1), which leaves small models at uniform weights for hundreds of steps. Per-key features
+of history and position components enter inside the tanh.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Activated general score: the bilinear form and a bias inside an activation.
 
 Ma et al., 2017, "Interactive attention networks for aspect-level sentiment classification",
-https://arxiv.org/abs/1709.00893, the score of section 2 (gamma), as named by Galassi et al., 2019,
+https://arxiv.org/abs/1709.00893, the score of section 2 (gamma), as named by Galassi et al., 2021,
 "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
 
 Deviations: the matrix is stored as that of `general`, so that the activation does not start

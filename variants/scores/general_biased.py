@@ -2,7 +2,7 @@
 
 Sordoni et al., 2016, "Iterative alternating neural attention for machine reading",
 https://arxiv.org/abs/1606.02245, section 3.2 (attentive read of the query), as named by Galassi et
-al., 2019, "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
+al., 2021, "Attention in natural language processing", https://arxiv.org/abs/1902.02181, table 3.
 
 Deviations: the matrix is stored as that of `general`, and the bias starts at zero; with several
 heads each has its own.

@@ -1,6 +1,6 @@
 """Similarity score: a fixed similarity of query and key, without parameters.
 
-Galassi et al., 2019, "Attention in natural language processing",
+Galassi et al., 2021, "Attention in natural language processing",
 https://arxiv.org/abs/1902.02181, table 3 (compatibility function `similarity`).
 
 Deviations: the survey leaves the measure open; these are the cosine and two negative distances.
@@ -42,7 +42,7 @@ class SimilarityConfig(Config):
     title="Fixed similarity",
     config=SimilarityConfig,
     citation=Citation(
-        text="Galassi et al., 2019", url="https://arxiv.org/abs/1902.02181", where="table 3"
+        text="Galassi et al., 2021", url="https://arxiv.org/abs/1902.02181", where="table 3"
     ),
     cost=1.1,
     default_task=DefaultTask(task="transduction[rule=reverse]"),

@@ -7,7 +7,7 @@ import pytest
 from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.backbone import BACKBONES
-from bench.api.claim import CLAIMS, FIRST_SEED, SECOND_SEED, SEEDS
+from bench.api.claim import CLAIMS, FIRST_SEED, REWRITTEN_SEED, SECOND_SEED, SEEDS
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.options import complete
@@ -18,6 +18,7 @@ from bench.claims.cells import PROBE_S, asked_claims, cells_of, expected_minutes
 from bench.cli.registered import load_registry
 from bench.running.catalog import known_metrics
 from bench.running.request import Request
+from bench.training.analysis import EXAMPLES
 from bench.training.assemble import assemble
 from bench.training.refusals import cell_refusal
 from tasks.metrics.source_lengths import source_lengths
@@ -79,7 +80,7 @@ def test_a_probe_is_shown_the_examples_of_the_length_that_is_read():
 
 
 def test_a_claim_has_as_many_seeds_as_it_asks_for():
-    spread, short = asked_claims(["C07", "C03"])
+    spread, short = asked_claims(["C07", "C02"])
     request = Request(first_seed=FIRST_SEED)
     seeds = {cell.seed for cell in plan_of([spread], request).cells}
     assert seeds == set(range(FIRST_SEED, FIRST_SEED + spread.seeds))
@@ -94,7 +95,7 @@ def test_a_claim_has_as_many_seeds_as_it_asks_for():
 def test_a_probe_is_shown_as_many_examples_as_its_side_says():
     side = next(side for key, side in SIDES if key == "C21")
     assert "examples=1536" in cells_of(side, Request(), FIRST_SEED).read.protocol
-    usual = next(side for key, side in SIDES if key == "C12")
+    usual = next(side for key, side in SIDES if key == "C51" and side.probe)
     assert "examples" not in cells_of(usual, Request(), FIRST_SEED).read.protocol
 
 
@@ -138,22 +139,57 @@ def test_backbones_hold_the_slot_of_every_side():
 
 
 def test_a_plan_has_each_cell_once_on_the_seeds_of_claims():
-    claims = asked_claims(["C28", "C33"])
+    claims = asked_claims(["C38", "C33"])
     made = plan_of(claims, Request(first_seed=FIRST_SEED))
     ids = [one.cell.id for one in made.quality]
-    assert len(ids) == len(set(ids)) == SEEDS * (2 + 4)
-    assert len(made.analysis) == SEEDS * 2
+    assert len(ids) == len(set(ids)) == SEEDS * (3 + 4)
+    assert len(made.analysis) == SEEDS * 3
     assert {cell.seed for cell in made.cells} == set(range(FIRST_SEED, FIRST_SEED + SEEDS))
 
 
 def test_a_second_sample_has_seeds_of_its_own():
-    (second,) = (replace(one, again=20) for one in asked_claims(["C28"]))
+    (second,) = (replace(one, again=20) for one in asked_claims(["C33"]))
     made = plan_of([second], Request(first_seed=FIRST_SEED))
     assert {cell.seed for cell in made.cells} == set(range(SECOND_SEED, SECOND_SEED + 20))
     fewer = plan_of([second], Request(first_seed=FIRST_SEED, seeds=2))
     assert {cell.seed for cell in fewer.cells} == {SECOND_SEED, SECOND_SEED + 1}
     with pytest.raises(InvalidConfig, match="need at least 6 seeds, got 5"):
         replace(second, again=5)
+
+
+def test_a_claim_that_was_written_anew_has_seeds_that_nobody_has_seen():
+    anew = [claim for claim in asked_claims(["all"]) if claim.rewritten and claim.contrasts]
+    assert anew
+    for claim in anew:
+        made = plan_of([claim], Request(first_seed=FIRST_SEED))
+        seeds = {cell.seed for cell in made.cells}
+        assert seeds == set(range(REWRITTEN_SEED, REWRITTEN_SEED + claim.seeds))
+    others = [claim for claim in asked_claims(["all"]) if not claim.rewritten]
+    assert max(claim.sample.stop for claim in others) <= REWRITTEN_SEED
+    with pytest.raises(InvalidConfig, match="written anew has one sample"):
+        replace(anew[0], again=20)
+
+
+def test_what_must_be_learned_is_trained_with_the_claim():
+    (claim,) = asked_claims(["C51"])
+    wanted = [one.side for contrast in claim.contrasts for one in contrast.learned]
+    ids = {cell.id for cell in plan_of([claim], Request(first_seed=FIRST_SEED)).cells}
+    assert wanted
+    for side in wanted:
+        assert cells_of(side, Request(), REWRITTEN_SEED).read.id in ids
+
+
+def test_probes_of_strings_are_shown_every_length_of_training():
+    """Tests of strings have a batch for each length, the shortest first."""
+    for key, side in SIDES:
+        if side.probe and side.axis != "length" and side.task.startswith("transduction"):
+            lengths = lengths_of(side)
+            shown = side.examples or EXAMPLES
+            reached, seen = 0, 0
+            for length, count in lengths:
+                if seen < shown:
+                    reached, seen = length, seen + count
+            assert reached >= 8, key
 
 
 def test_a_budget_takes_whole_claims_in_order_of_priority():

@@ -278,7 +278,7 @@ RATIOS = claim(
 def test_what_was_expected_is_said_with_its_direction(store, tmp_path, expect, margin, words):
     contrast = Contrast(title="t", left=(DOT,), right=(PLAIN,), expect=expect, margin=margin)
     _, markdown = write_claims([outcome(store, claim(contrast))], tmp_path / "page")
-    assert f"| t | {words} | not run | not run |" in markdown.read_text()
+    assert f"| t | {words} |  | not run | not run |" in markdown.read_text()
 
 
 def test_a_claim_says_whether_it_was_run_in_part_or_not_at_all_or_has_no_test(store):

@@ -5,6 +5,28 @@ from results.store import Store
 from tests.bench.cli.command_lines import report_text
 
 
+def test_weights_that_cannot_be_loaded_are_refused_and_lost_ones_are_told(call, tmp_path):
+    folder = tmp_path / "run"
+    asked = ["run", "--variants", "additive", "--tasks", "transduction", "--preset", "smoke"]
+    asked += ["--training", "adam[steps=2]", "--no-speed", "--no-verify", "--inline"]
+    assert call(*asked, "--out", folder)[0] == 0
+    code, _, err = call(*asked, "--keep-models", "--out", folder)
+    assert code == 0
+    assert "warning: 2 cells had been trained without --keep-models, and the weights are" in err
+    kept = tmp_path / "kept"
+    code, _, err = call(*asked, "--keep-models", "--out", kept)
+    assert code == 0
+    assert "without --keep-models" not in err
+    for model in (kept / "models").iterdir():
+        model.write_bytes(b"no weights")
+    call("analyze", kept, "--inline", "--probes", "blur")
+    details = [r.detail for r in Store(kept).records() if r.cell["kind"] == "analysis"]
+    assert len(details) == 2
+    for said in details:
+        assert "cannot be loaded" in said
+        assert "delete the file, and train the cell with --keep-models into another --out." in said
+
+
 def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(call, tmp_path):
     folder = tmp_path / "run"
     asked = "--variants additive,none_state --tasks transduction --preset smoke --no-speed"

@@ -36,9 +36,9 @@ def test_a_plug_in_brings_a_claim_of_its_own(call, tmp_path):
 
 @pytest.fixture
 def trained_on_cuda(tmp_path):
-    """A run folder with every cell of C03, all trained on a GPU."""
+    """A run folder with every cell of C24, all trained on a GPU."""
     load_registry(())
-    (claim,) = asked_claims(["C03"])
+    (claim,) = asked_claims(["C24"])
     with Store.create(tmp_path / "cuda") as store:
         for side in claim.sides:
             for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
@@ -63,16 +63,16 @@ def test_cells_of_a_gpu_decide_the_claims_that_were_run_there(
 ):
     _, out, _ = call("claims", "list", trained_on_cuda, "--json")
     listed = {one["claim"]: one["verdict"] for one in json.loads(out)}
-    assert listed["C03"] not in ("not run", "in part run")
+    assert listed["C24"] not in ("not run", "in part run")
     assert listed["C11"] == "not run"
     code, _, _ = call("claims", "report", trained_on_cuda, "--out", tmp_path / "page")
     assert code == 0
     page = (tmp_path / "page" / "claims.md").read_text()
     # nothing is left to train, and there may be no GPU here
     monkeypatch.setattr(execution, "execute", lambda *_, **__: 0)
-    code, out, _ = call("claims", "run", "C03", "--device", "cuda", "--out", trained_on_cuda)
+    code, out, _ = call("claims", "run", "C24", "--device", "cuda", "--out", trained_on_cuda)
     assert code == 0
-    assert out.startswith(f"C03 {listed['C03']}: ")
+    assert out.startswith(f"C24 {listed['C24']}: ")
     assert (trained_on_cuda / "claims.md").read_text() == page
 
 

@@ -39,6 +39,10 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
     assert code == 0
     found = {(r.cell["kind"], r.status) for r in Store(tmp_path / "run").records()}
     assert found == {("quality", "ok"), ("speed", "ok")}
+    for command in ("reproduce", "analyze"):  # both would miss names, and say so cell by cell
+        code, _, err = call(command, tmp_path / "run", "--inline")
+        assert code == 2
+        assert f"was made with code of a plug-in; give --plugin {window_plugin}, too." in err
     assert "Beltagy et al., 2020" in report_text(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "spec.json").read_text())["plugin"] == [
         str(window_plugin)

@@ -469,6 +469,16 @@ def test_what_cannot_be_timed_by_itself_gets_no_command_that_leaves_it_out_again
     assert "``" not in (tmp_path / "run" / "details.md").read_text(encoding="utf-8")
 
 
+def test_what_a_plan_leaves_out_has_its_reason_at_the_end_of_the_run(call, tmp_path):
+    asked = ["run", "--variants", "dot,cla", "--preset", "smoke", "--no-verify", "--inline"]
+    asked += ["--training", "adam[steps=2]", "--out", tmp_path / "run"]
+    code, out, _ = call(*asked)
+    assert code == 0
+    assert "left out, speed of cla: its layers read each other" in out
+    left = json.loads(call(*asked, "--json")[1])["left_out"]
+    assert [one["label"] for one in left] == ["speed of cla"]
+
+
 def test_layers_that_read_each_other_get_a_command_that_times_them(call, tmp_path):
     asked = ["--preset", "smoke", "--variants", "cla", "--no-quality", "--out", tmp_path / "run"]
     code, _, said = call("run", *asked)

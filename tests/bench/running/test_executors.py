@@ -16,6 +16,7 @@ from bench.running.job import Job
 from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
 from bench.running.request import Request
+from bench.running.source_code import plugins_digest
 from bench.running.worker import WorkerSettings, tell
 from bench.running.worker_pool import WorkerPool
 
@@ -111,6 +112,16 @@ def test_every_way_of_dying_is_an_outcome_and_the_others_go_on(trouble_plugin):
         "quitter",
         "hanger",
     }
+
+
+def test_a_plug_in_that_no_longer_loads_is_not_that_of_the_run(trouble_plugin):
+    """What failed by an edit of it is asked again (ADR 17)."""
+    load_plugin(trouble_plugin)
+    trouble_plugin.write_text("def broken(:")
+    executor = ProcessExecutor(WorkerSettings(plugins=(str(trouble_plugin),)))
+    found = do(executor, [job(cells("raiser")["raiser"])])["raiser"]
+    assert "failed to import" in found.outcomes[0].detail
+    assert found.plugins not in ("", plugins_digest())
 
 
 def test_jobs_are_taken_only_when_they_can_start():

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.api.loading import load_plugin
 from bench.api.resolve import resolve
@@ -18,7 +19,6 @@ from bench.conformance import RunsOn
 from bench.conformance.certificate import Certificate
 from bench.running import machine_lock as locks
 from bench.running import runner
-from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import Job, JobResult, Outcome
 from bench.running.machine_lock import lock_file
 from bench.running.plan import plan
@@ -27,8 +27,10 @@ from bench.running.runner import run_job
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
-from bench.training.analysis import analysis_cells, asked_probes
+from bench.training.analysis import analysis_cells, asked_probes, model_path
+from bench.training.kept_weights import Origin, save_weights
 from results.certificate import with_checks
+from results.environment import collect
 from results.row import Row, Unmeasured
 from results.store import Store
 
@@ -43,6 +45,13 @@ def test_finished_cells_are_never_run_again(start, made):
     assert again.executor.done == []
     assert (again.tally.already, again.tally.failed) == (4, 0)
     assert len(Store(first.store.folder).ledger().records) == 4
+
+
+def left(path):
+    """What an earlier training left."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"half a training")
+    return path
 
 
 def refusing(job, *, environmental):
@@ -387,6 +396,14 @@ def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
     assert {row.baseline for row in timed} == {"", "reference", "aa_control"}
 
 
+def bare(certificates):
+    """Certificates as the jobs gave them, without the hashes of their code."""
+    return {
+        variant: {key: value for key, value in entry.items() if key != "code"}
+        for variant, entry in certificates.items()
+    }
+
+
 def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypatch, tmp_path):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
@@ -398,13 +415,30 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
 
     session = start(answer)
     found = session.certify(map(resolve, ["dot", "general", "dot"]), "auto")
-    assert found == {"dot": green, "general": red}
+    assert bare(found) == {"dot": green, "general": red}
     assert json.loads((session.store.folder / "certificates.json").read_text()) == found
     again = start(lambda job: JobResult(certificate=green), folder="other")
-    assert again.certify(map(resolve, ["dot", "general"]), "auto")["general"] == green
+    assert bare(again.certify(map(resolve, ["dot", "general"]), "auto"))["general"] == green
     assert [job.variant for job in again.executor.done] == ["general"]
     again.certify([resolve("dot")], "eager")
     assert again.executor.done[-1].impl == "eager"
+
+
+def test_a_certificate_of_a_plug_in_that_was_edited_meanwhile_is_not_cached(
+    start, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    red = {"passed": [], "skipped": {}, "told": {}, "failed": {"oracle": "off."}, "expected": []}
+    green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
+    session = start(lambda job: JobResult(certificate=red, plugins="another one"))
+    assert bare(session.certify([resolve("dot")], "auto")) == {"dot": red}
+    assert "a plug-in was edited" in session.stream.getvalue()
+    again = start(lambda job: JobResult(certificate=green))
+    assert bare(again.certify([resolve("dot")], "auto")) == {"dot": green}
+    assert "edited" not in again.stream.getvalue()
+    later = start()
+    assert bare(later.certify([resolve("dot")], "auto")) == {"dot": green}
+    assert later.executor.done == []
 
 
 def test_code_that_is_refused_has_no_certificate_and_leaves_that_of_other_code(
@@ -414,9 +448,9 @@ def test_code_that_is_refused_has_no_certificate_and_leaves_that_of_other_code(
     green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
     lacks = Certificate.of_refused_code("dot", ["config"], "no such code.").to_json()
     session = start(lambda job: JobResult(certificate=lacks if job.impl == "sdpa" else green))
-    assert session.certify([resolve("dot")], "auto") == {"dot": green}
+    assert bare(session.certify([resolve("dot")], "auto")) == {"dot": green}
     there = RunsOn("cpu", "bfloat16")
-    assert session.certify(map(resolve, ["dot", "general"]), "sdpa", there) == {"dot": green}
+    assert bare(session.certify(map(resolve, ["dot", "general"]), "sdpa", there)) == {"dot": green}
     assert [job.on for job in session.executor.done] == [None] * 3, "it is not asked twice"
     assert "refused" in session.stream.getvalue()
 
@@ -444,6 +478,37 @@ def test_a_certificate_on_a_device_adds_its_checks_and_outlives_one_of_the_proce
     assert again.certify([resolve("dot")], "auto")["dot"]["failed"] == found["failed"]
     assert again.certify([resolve("dot")], "auto", there)["dot"] == found
     assert again.executor.done == []
+
+
+def test_checks_on_a_device_do_not_outlive_their_code(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+
+    def answer(job):
+        name = "oracle" if job.on is None else "answers_on_cpu_bfloat16"
+        failed = {} if job.on is None else {name: "off by 3."}
+        passed = [name] if job.on is None else []
+        entry = {"passed": passed, "skipped": {}, "told": {}, "failed": failed, "expected": [name]}
+        return JobResult(certificate=entry)
+
+    session = start(answer)
+    path = session.store.folder / "certificates.json"
+    session.certify([resolve("dot")], "auto", RunsOn("cpu", "bfloat16"))
+    told = path.read_text()
+    code = session._code.of_certificate("dot")
+    assert json.loads(told)["dot"]["code"] == {"": code, "cpu_bfloat16": code}
+
+    def certified_after_an_edit():
+        edited = start(answer)
+        edited._code.of_certificate = lambda variant: "edited"
+        return edited.certify([resolve("dot")], "auto")["dot"]
+
+    found = certified_after_an_edit()
+    assert (found["passed"], found["failed"], found["expected"]) == (["oracle"], {}, ["oracle"])
+    assert found["code"] == {"": "edited"}
+    path.write_text(json.dumps(bare(json.loads(told))))
+    earlier = certified_after_an_edit()
+    assert [*earlier["failed"]] == ["answers_on_cpu_bfloat16"], "an earlier file tells no code"
+    assert earlier["code"] == {"": "edited"}
 
 
 def test_checks_of_a_place_are_replaced_together():
@@ -482,6 +547,65 @@ def test_models_are_kept_only_where_asked(start, made, tmp_path):
     assert not (tmp_path / "plain" / "models").exists()
 
 
+def test_weights_of_an_earlier_training_do_not_outlive_it(start, made):
+    cell, other = (one.cell for one in made.quality[:2])
+    session = start()
+    old, beside = (left(model_path(session.models, one)) for one in (cell, other))
+    session.train(made.quality[:1])
+    assert not old.exists()
+    assert beside.exists(), "that of another cell stays"
+    keeping = start(keep_models=True, retry=frozenset({"ok"}))
+    kept = left(model_path(session.models, cell))
+    keeping.train(made.quality[:1])
+    assert kept.exists()
+
+
+def test_a_probe_reads_the_weights_of_the_stored_result_and_of_no_other_code(start, made):
+    cell = made.quality[1].cell
+    looks = analysis_cells([cell], asked_probes("blur"))
+    session = start()
+    session.analyze(looks)
+    session.train(made.quality[:2])
+    record = session.store.newest_of(cell.id)
+    again = start(retry=frozenset({"ok"}))
+    again.analyze(looks)
+    edited = start(retry=frozenset({"ok"}))
+    edited._code.digest = lambda cell, made=(): "edited"
+    edited.analyze(looks)
+    found = [one.executor.done[-1].origin for one in (again, edited)]
+    assert found == [Origin(code=record.code, data=record.data), Origin()]
+    assert session.executor.done[0].origin == Origin(), "nothing was trained"
+
+
+def test_weights_of_other_code_are_refused_by_a_run_until_it_may_look_again(made, tmp_path):
+    def probed():
+        session = Session(
+            Store.create(tmp_path / "run"),
+            WorkerSettings(),
+            inline=True,
+            keep_models=True,
+            stream=io.StringIO(),
+        )
+        with session.store:
+            session.train(made.quality[1:2])
+            session.analyze(looks)
+            return session.store.newest_of(looks[0].id), session.models
+
+    looks = analysis_cells([made.quality[1].cell], asked_probes("blur"))
+    usual, models = probed()
+    assert usual.status == "ok"
+    path = model_path(models, made.quality[1].cell)
+    ours = path.read_bytes()
+    save_weights(torch.nn.Linear(2, 2), path, Origin(code="edited"))
+    with Store(tmp_path / "run") as store:
+        store.append(replace(usual, code="", attempt=2))
+    refused, _ = probed()
+    assert (refused.status, refused.environmental) == ("refused", True)
+    assert "were not made by the code" in refused.detail
+    path.write_bytes(ours)
+    assert probed()[0].status == "ok"
+
+
 def partly(job):
     spent = Unmeasured(metric="forward_time_ms", status="out_of_memory", detail="64 GiB more.")
     never = Unmeasured(metric="decode_step_time_ms", status="refused", detail="no step here.")
@@ -506,13 +630,6 @@ def test_a_lost_call_is_stored_told_counted_as_a_failure_and_asked_again(start, 
     again = start(retry=frozenset({"out_of_memory"}))
     again.train(made.quality[:2])
     assert len(again.executor.done) == 2
-
-
-def left(path):
-    """What a training that was killed left."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"half a training")
-    return path
 
 
 def test_a_finished_training_leaves_no_checkpoint(start, made):
@@ -561,17 +678,28 @@ def test_a_training_that_a_full_disk_ended_keeps_its_checkpoint_for_the_next_tim
     assert not Path(job.checkpoint).exists()
 
 
-def test_a_checkpoint_of_other_code_is_removed_and_not_read(start, made, monkeypatch):
-    first = start()
-    first.train(made.quality[:1])
-    (job,) = first.executor.done
-    old = left(Path(job.checkpoint))
-    other = left(old.with_name(f"{made.quality[1].cell.id}-0.pt"))
-    monkeypatch.setattr(CodeOfCells, "digest", lambda *_: "f" * 64)
-    later = start(lambda job: "ok" if not old.exists() else "failed", retry=frozenset({"ok"}))
-    later.train(made.quality[:1])
-    assert [Path(one.checkpoint).name != old.name for one in later.executor.done] == [True]
+def test_no_checkpoint_is_removed_before_its_cell_has_ended(start, made):
+    """Until it is reserved, another process may be going on from it."""
+    session = start()
+    folder = session.store.folder / "checkpoints"
+    mine, other = (left(folder / f"{one.cell.id}.pt") for one in made.quality[:2])
+    old = left(folder / f"{made.quality[0].cell.id}-0123456789ab.pt")
+    seen = []
+    session.executor.answer = lambda job: seen.append(mine.exists() and old.exists()) or "ok"
+    session.train(made.quality[:1])
+    assert seen == [True]
+    assert [job.checkpoint for job in session.executor.done] == [str(mine)]
+    assert not mine.exists()
+    assert not old.exists(), "a name of an earlier version, which nothing goes on from"
     assert other.is_file(), "that of another cell stays"
+
+
+def test_a_training_goes_on_under_another_commit_but_not_on_another_machine():
+    facts = collect(1)
+    commit = replace(facts, git_revision="0" * 40, git_dirty=True)
+    assert commit.id != facts.id
+    assert commit.machine == facts.machine
+    assert replace(facts, packages={"torch": "0.1"}).machine != facts.machine
 
 
 def test_a_training_that_failed_begins_anew(made, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from bench.api.loading import load_plugin
 from bench.running import source_code
-from bench.running.source_code import SourceCode, loaded_source
+from bench.running.source_code import SourceCode, loaded_source, plugins_digest
 
 FIRST = '''
 """A module."""
@@ -206,3 +206,36 @@ def test_a_plugin_reaches_what_it_inherits_and_what_lies_beside_it(tmp_path, mon
     finally:
         _forget(name)
         sys.modules.pop("beside_a_plugin", None)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_edit_of_a_module_beside_a_plugin_makes_other_plugins(tmp_path, monkeypatch, late):
+    """What a worker loads after an edit is not what the run has loaded."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    names = {"first_beside": "from second_beside import FACTOR\n", "second_beside": "FACTOR = 1\n"}
+    for name, text in names.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "unused_beside.py").write_text("FACTOR = 1\n")
+    path = tmp_path / "helped_plugin.py"
+    text = "import first_beside\n"
+    path.write_text(f"def late():\n    {text}" if late else text)
+
+    def loaded():
+        load_plugin(path)
+        found = plugins_digest()
+        _forget("bench_plugin_helped_plugin")
+        for name in names:
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return found
+
+    usual = loaded()
+    (tmp_path / "unused_beside.py").write_text("FACTOR = 2\n")
+    assert loaded() == usual, "nobody imports it"
+    (tmp_path / "second_beside.py").write_text("FACTOR = 20\n")
+    edited = loaded()
+    assert edited != usual
+    (tmp_path / "second_beside.py").write_text("FACTOR = (\n")
+    if late:
+        assert loaded() not in (usual, edited), "a module that is no Python counts all the same"

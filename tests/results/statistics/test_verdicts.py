@@ -1,5 +1,7 @@
 """Verdicts on claims, on scores made for each of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -27,6 +29,15 @@ CASES = {
     "significant and shown to be too small": (seen(0.05), "contradicted"),
     "significant, but maybe at the margin": (seen(0.095), "undecided"),
     "no margin and no difference": (seen(0.0, margin=0.0), "undecided"),
+    "wide, but surely below the margin": (seen(-0.1, spread=8 * SPREAD), "contradicted"),
+    "the same, where less was expected": (seen(0.1, "lower", spread=8 * SPREAD), "contradicted"),
+    "too small, without room for more": (replace(seen(0.05), room=0.19), "undecided"),
+    "too small, with room for more": (replace(seen(0.05), room=0.21), "contradicted"),
+    "the other way, without room": (replace(seen(-0.3), room=0.01), "contradicted"),
+    "found, without room": (replace(seen(0.3), room=0.0), "supported"),
+    "equal without room": (replace(seen(0.01, "equal"), room=0.0), "equivalent"),
+    "found in networks that learned nothing": (replace(seen(0.3), learned=False), "undecided"),
+    "the other way in such networks": (replace(seen(-0.3), learned=False), "undecided"),
     "equal": (seen(0.01, "equal"), "equivalent"),
     "not equal": (seen(0.3, "equal"), "contradicted"),
     "perhaps equal": (seen(0.0, "equal", spread=20 * SPREAD), "undecided"),
@@ -57,6 +68,22 @@ def test_the_test_is_that_of_pairs():
     assert found.p == pytest.approx(stats.ttest_1samp(SPREAD + 0.02, 0.0).pvalue)
     upper = stats.ttest_1samp(SPREAD + 0.02, 0.1, alternative="less").pvalue
     assert found.p_outside == pytest.approx(upper)
+    (found,) = findings_of([seen(-0.02, "lower")])
+    assert found.p_outside == pytest.approx(
+        stats.ttest_1samp(SPREAD - 0.02, -0.1, alternative="greater").pvalue
+    )
+
+
+def test_one_sample_has_intervals_of_its_level():
+    (usual,), (second,) = (findings_of([seen(0.02)], level=level) for level in (0.05, 0.025))
+    for found, level in ((usual, 0.95), (second, 0.975)):
+        low, high = stats.t.interval(level, 5, (SPREAD + 0.02).mean(), stats.sem(SPREAD))
+        assert (found.difference.low, found.difference.high) == pytest.approx((low, high))
+
+
+def test_the_seeds_of_another_sample_are_counted_at_its_level():
+    (same,), (again,) = (findings_of([seen(0.095)], again=again) for again in (0.0, 0.025))
+    assert again.seeds_to_decide > same.seeds_to_decide
 
 
 def scattered(left, right, margin=0.01, expect="higher", seeds=24):

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -42,6 +43,23 @@ def test_behind_the_horizon_places_count_as_the_last_one(beneath):
     found = variant.of_keys(x, torch.tensor([15, 16, 40]))
     torch.testing.assert_close(found[:, :, 2], found[:, :, 1])
     assert not torch.equal(found[:, :, 0], found[:, :, 1])
+
+
+def test_padding_takes_places(beneath, answer, draw):
+    drawn = draw(1, 2, 8, 8, lengths=())
+    variant = beneath("cosformer[longest=16]", regime="causal")
+    assert variant.counts_places
+    mask = torch.tensor([[True] * 4 + [False] * 3 + [True]])
+    padded = answer(variant, drawn.query, replace(drawn.source, mask=mask)).output[:, :, 7]
+    key, value = drawn.source.key[:, :, mask[0]], drawn.source.value[:, :, mask[0]]
+    found = {}
+    for name, places in {"kept": [0, 1, 2, 3, 7], "moved": [0, 1, 2, 3, 4]}.items():
+        place = torch.tensor(places)
+        features = variant.of_keys(key, place)
+        weights = variant.of_queries(drawn.query[:, :, 7:], place[-1:]) @ features.mT
+        found[name] = (weights @ value / (weights.sum(-1, keepdim=True) + variant.eps))[:, :, 0]
+    torch.testing.assert_close(padded, found["kept"])
+    assert (padded - found["moved"]).abs().max() > 1e-3
 
 
 def test_two_sequences_are_refused():

@@ -34,13 +34,32 @@ def test_the_iteration_comes_to_the_pseudo_inverse():
     torch.testing.assert_close(found, torch.linalg.pinv(matrix), rtol=0, atol=1e-6)
 
 
-def test_segments_are_equal_but_for_the_last_one(beneath):
+def test_segments_differ_by_one_token_at_most(beneath):
     variant = beneath("nystrom[landmarks=3]", regime="self")
     mask = torch.arange(8) < torch.tensor([[8], [7], [2], [0]])
     found = variant._segments(mask)
     sizes = found.sum(1).tolist()
-    assert sizes == [[3, 3, 2], [3, 3, 1], [1, 1, 0], [0, 0, 0]]
+    assert sizes == [[3, 3, 2], [3, 2, 2], [1, 1, 0], [0, 0, 0]]
     assert found[0, :, 0].tolist() == [True] * 3 + [False] * 5
+
+
+@pytest.mark.parametrize("length", [33, 40, 65])
+def test_every_landmark_is_used_where_there_are_tokens_enough(beneath, length):
+    variant = beneath("nystrom[landmarks=32]", regime="self")
+    mask = torch.arange(70) < torch.tensor([[length], [70]])
+    found = variant._segments(mask)
+    for row, real in enumerate((length, 70)):
+        sizes = found[row].sum(0)
+        assert len(sizes) == 32
+        assert int(sizes.sum()) == real
+        assert 1 <= int(sizes.min()) <= int(sizes.max()) <= int(sizes.min()) + 1
+        number = found[row, :real].long().argmax(1)
+        assert (number.diff() >= 0).all()
+
+
+@pytest.mark.parametrize("keys", [33, 40, 65])
+def test_lengths_that_do_not_divide_equal_the_loops(equals_oracle, keys):
+    equals_oracle("nystrom[landmarks=32]", "self", keys=keys, rows=2)
 
 
 def test_there_are_no_more_landmarks_than_tokens(beneath):

@@ -3,7 +3,10 @@ import math
 import pytest
 import torch
 
+from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig
+from bench.api.source import Source
+from variants.mechanisms.chunked_state import Steps, run
 from variants.mechanisms.performer import PerformerConfig, orthogonal_directions
 
 NOWHERE = torch.arange(1)
@@ -36,6 +39,47 @@ def test_many_directions_come_near_softmax_attention(beneath, answer, draw):
         gaps.append(float((found - expected).abs().max()))
     assert gaps[1] < 0.05
     assert gaps[1] < gaps[0]
+
+
+@pytest.mark.parametrize("spread", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("regime", ["causal", "self"])
+def test_long_keys_do_not_fade(beneath, answer, draw, regime, spread):
+    drawn = draw(2, 2, 150, 150, widths=(64, 64, 3), lengths=())
+    variant = beneath("performer", regime=regime, widths=(64, 64, 3)).float()
+    query, key = (spread * x.float() for x in (drawn.query, drawn.source.key))
+    source = Source(key, torch.ones(2, 2, 150, 3))
+    found = [answer(variant, query, source).output]
+    if regime == "causal":  # one token after the other, and then all chunks at once, as on a GPU
+        state, steps = variant.start(None, QueryShape(2, 2, 64, query.dtype, query.device)), []
+        for at in range(150):
+            new = source.narrow(at, 1)
+            attended = variant.attend(query[:, :, at : at + 1], None, state, new=new)
+            state = attended.state
+            steps.append(attended.output)
+        place = torch.arange(150)
+        features = variant.of_queries(query, place), variant.of_keys(key, place)
+        read, _ = run(Steps(*features, source.value), torch.zeros(2, 2, 64, 3), at_once=2)
+        found += [torch.cat(steps, 2), read / (read + variant.eps)]
+    for output in found:
+        torch.testing.assert_close(output, torch.ones_like(output), rtol=0, atol=1e-3)
+
+
+def test_a_row_without_keys_is_zero_and_has_finite_gradients_in_single_precision(
+    beneath, answer, draw
+):
+    drawn = draw(2, 2, 70, 70, widths=(64, 64, 3), lengths=())
+    variant = beneath("performer", regime="causal", widths=(64, 64, 3)).float()
+    query, key, value = (
+        x.float().requires_grad_() for x in (drawn.query, drawn.source.key, drawn.source.value)
+    )
+    mask = torch.arange(70) >= torch.tensor([[70], [66]])
+    output = answer(variant, query, Source(key, value, mask)).output
+    assert not output[0].any()
+    assert not output[1, :, :66].any()
+    assert output[1, :, 66:].all()
+    gradients = torch.autograd.grad(output.square().sum() + output.sum(), (query, key, value))
+    assert all(found.isfinite().all() for found in gradients)
+    assert gradients[2][1, :, 66:].all()
 
 
 def test_directions_of_a_block_are_orthogonal_and_those_of_a_seed_are_the_same():

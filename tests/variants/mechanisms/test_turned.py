@@ -150,6 +150,21 @@ def test_others_have_no_axis_of_positions(name):
         built(f"{name}[position=rope]")
 
 
+@pytest.mark.parametrize("name", ["deltanet", "linear_attention", "mamba2_ssd"])
+@pytest.mark.parametrize("position", ["none", "rope"])
+def test_padding_takes_places_where_positions_turn(name, position):
+    attention, x = drawn_everywhere(built(f"{name}[position={position}]")), sentence()
+    prompt, last = x[:, :-1], x[:, -1:]
+    mask = torch.arange(LENGTH - 1).expand(2, -1) < 9
+    _, behind = attention.attend(
+        prompt, None, attention.start(None, prompt), own=(prompt, mask, None)
+    )
+    padded, _ = attention.attend(last, None, behind.state, own=(last, None, None))
+    alone = attention(torch.cat((prompt[:, :9], last), 1))
+    gap = float((padded - alone[:, -1:]).detach().abs().max())
+    assert gap > 1e-3 if position == "rope" else gap < 1e-12
+
+
 @pytest.mark.parametrize("layout", ["interleaved", "halves"])
 def test_both_maps_of_differential_attention_are_turned_by_the_same_angles(layout):
     variant = built(f"differential[position=rope[layout={layout}]]").variant
