@@ -37,20 +37,27 @@ class Finished:
         self._data = data
         self._retry = frozenset(retry)
         self._keep_old = keep_old
+        self._ran: set[str] = set()
 
     def wants(self, found: Record | None) -> bool:
         """Whether to run a cell: never finished, asked again, or of other code or data.
 
-        A cause outside the code may be gone by now, and only running tells. What this run, or
-        another one beside it, has finished is not asked again.
+        A cause outside the code may be gone by now, and only running tells. What this run has
+        finished is not asked again. What another one beside it has finished meanwhile is asked
+        only if it is of other code or data.
         """
         if found is None:
             return True
-        if found.attempt > self._attempts.get(found.id, 0):
+        if found.id in self._ran:
             return False
         statuses = {found.status, *(one.status for one in found.unmeasured)}
         again = found.environmental or not statuses.isdisjoint(self._retry)
-        return again or (not self._keep_old and self.outdated(found))
+        before = found.attempt <= self._attempts.get(found.id, 0)
+        return (before and again) or (not self._keep_old and self.outdated(found))
+
+    def ran(self, cell_id: str) -> None:
+        """Note that this run has finished a cell."""
+        self._ran.add(cell_id)
 
     def outdated(self, record: Record) -> bool:
         """Whether other code or other data made a result than are here now."""
@@ -59,8 +66,11 @@ class Finished:
         return bool(self._data.changed(record.data))
 
     def restated(self, record: Record) -> Record:
-        """The record with the status of today: `ok`, or `other_code`; itself where it has that."""
-        if record.status not in ("ok", "other_code"):
+        """The record with the status of today: `ok`, or `other_code`; itself where it has that.
+
+        What this run has finished stays as it is.
+        """
+        if record.id in self._ran or record.status not in ("ok", "other_code"):
             return record
         status: Status = "other_code" if self.outdated(record) else "ok"
         if status == record.status:

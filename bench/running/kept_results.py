@@ -76,6 +76,7 @@ class KeptResults:
             if outcome.artifact:
                 self._store.write_artifact(outcome.cell.id, outcome.artifact)
             self._store.append(self.record_of(outcome, ours=self.is_of_this_code(result)))
+            self._finished.ran(outcome.cell.id)
             self._store.release(outcome.cell.id)
         if result.trace:
             with (self._store.folder / LOG).open("a", encoding="utf-8") as log:

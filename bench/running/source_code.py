@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
+from bench.api.code_of_data import read_code_by
 from bench.api.loading import loaded_plugins
 from bench.api.registry import Declared
 
@@ -168,6 +169,9 @@ def loaded_source() -> SourceCode:
 @lru_cache(maxsize=1)
 def _made(plugins: str, modules: frozenset[str]) -> SourceCode:
     return SourceCode()
+
+
+read_code_by(lambda makers: loaded_source().digest(makers))
 
 
 def plugins_digest() -> str:

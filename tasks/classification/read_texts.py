@@ -146,7 +146,7 @@ class ReadTextTask(ReadRows):
         Args:
             table: With the fields `text` and `label`, and the parts of a split.
             cut: Makes sentences of a text; one sentence where they do not matter.
-            kept_under: Name, revision and options of `cut`.
+            kept_under: Name and options of `cut`.
         """
         config, self.cut, self.hidden = self.config, cut, self.config.hidden
         counts = {"train": config.train, "validation": config.validate, "test": config.test}
@@ -159,7 +159,7 @@ class ReadTextTask(ReadRows):
         rows = {part: rows[part][: count or None] for part, count in counts.items()}
         # the labels do not go through the cache, so its ids must be those of these very texts
         depends = {**kept_under, "options": asdict(config), "texts": _digest(rows), "revision": 2}
-        arrays = kept_arrays("texts", depends, lambda: _encoded(rows, cut, config))
+        arrays = kept_arrays("texts", depends, lambda: _encoded(rows, cut, config), given=(cut,))
         self.vocabulary = Vocabulary(arrays["words"].tobytes().decode().split("\n"))
         self.parts = {part: _decoded(rows[part], arrays, part) for part in PARTS}
         longest = max(len(row.ids) for part in PARTS for row in self.parts[part])

@@ -3,13 +3,14 @@
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from bench.api.cache import cache_folder, keep
+from bench.api.code_of_data import Maker, code_of
 
 DIGEST = "digest"
 """Array of a stored file that tells whether the others are whole."""
@@ -22,6 +23,7 @@ def kept_arrays(
     depends: Mapping[str, object],
     make: Callable[[], Arrays],
     *,
+    given: Sequence[Maker] = (),
     cache_dir: Path | None = None,
 ) -> dict[str, npt.NDArray[np.generic]]:
     """Load arrays from the cache, or make and keep them.
@@ -31,11 +33,13 @@ def kept_arrays(
 
     Args:
         kind: Folder in the cache.
-        depends: All that decides the result: hashes of files, options, a revision of the code.
-        make: Makes the arrays.
+        depends: All that decides the result beside the code: hashes of files, options.
+        make: Makes the arrays. The code that it reaches decides the result, too.
+        given: Functions that it was given by others, whose code it does not name.
         cache_dir: Replaces the cache folder.
     """
-    canonical = json.dumps(depends, sort_keys=True, separators=(",", ":"))
+    whole = {**depends, "code": code_of(make, *given)}
+    canonical = json.dumps(whole, sort_keys=True, separators=(",", ":"))
     identity = hashlib.sha256(canonical.encode()).hexdigest()
     path = cache_folder(cache_dir) / kind / f"{identity[:24]}.npz"
     found = _load(path)

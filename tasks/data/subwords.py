@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.api.cache import cache_folder, keep
+from bench.api.code_of_data import code_of
 from bench.api.errors import InvalidConfig
 from tasks.data.corpus import ParallelCorpus
 
@@ -136,10 +137,11 @@ def train_subwords(lines: Sequence[str], config: SubwordConfig | None = None) ->
 
 
 def _identity(lines: Sequence[str], config: SubwordConfig) -> str:
-    """Hash the text, the settings and the library that decides between equal merges."""
+    """Hash the text, the settings, the code, and the library that decides between equal merges."""
     text = hashlib.sha256("\n".join(lines).encode()).hexdigest()
     depends = {
         "revision": _REVISION,
+        "code": code_of(train_subwords),
         "lines": len(lines),
         "text": text,
         "tokenizers": version("tokenizers"),

@@ -139,6 +139,38 @@ def test_a_plugin_that_was_edited_while_it_ran_leaves_no_hash(start, made):
     assert len(again.executor.done) == len(made.quality)
 
 
+def test_what_a_run_has_finished_itself_is_not_marked_later(start, made):
+    def answer(job):
+        row = Row(metric="token_accuracy", value=0.5)
+        return JobResult((Outcome(job.cells[0], "ok", rows=(row,)),), plugins="another one")
+
+    session = start(answer)
+    session.train(made.quality)
+    assert session.train(made.quality) == []
+    assert {record.status for record in records(session).values()} == {"ok"}
+
+
+def test_what_a_run_of_other_code_stores_meanwhile_is_run_again(start, made):
+    session, rival = start(), start()
+    edit_code(rival, "dot")
+    rival.train(made.quality)
+    session.train(made.quality)
+    assert {job.cells[0].variant for job in session.executor.done} == {"dot"}
+    newest = records(session).values()
+    assert {(one.status, one.detail) for one in newest} == {("ok", "")}
+    assert "edited" not in {one.code for one in newest}
+    rival.train(made.quality)
+    assert len(rival.executor.done) == len(made.quality), "each runs a cell once"
+
+
+def test_what_a_run_of_the_same_code_has_just_failed_at_is_not_tried_again(start, made):
+    session = start(retry=frozenset({"failed"}))
+    rival = start(lambda job: "failed")
+    rival.train(made.quality)
+    session.train(made.quality)
+    assert session.executor.done == []
+
+
 PLUGIN = '''
 """A score with a constant, and a data file of its own."""
 

@@ -5,11 +5,18 @@ import random
 import numpy as np
 import pytest
 
+from bench.api import code_of_data
 from bench.api.cache import CACHE_VARIABLE
+from bench.running import source_code
 from bench.running.certificate_cache import CertificateCache
 from bench.running.code_of_cells import CodeOfCells
+from tasks.classification.read_texts import ReadTextTask
+from tasks.data import snli
 from tasks.data.derived import kept_arrays, pack, unpack
+from tasks.data.ibm_alignments import ibm_links
+from tasks.data.stdlib_methods import load_methods
 from tasks.data.subwords import SubwordConfig, cached_subwords
+from tests.bench.running.test_code_of_cells import edited
 
 ROWS = [[number, number + 1] * (number % 5) for number in range(300)]
 LINES = ["a small text of some words", "some more words of a text"] * 20
@@ -75,6 +82,46 @@ def test_a_damaged_vocabulary_is_trained_anew_and_never_another(tmp_path):
     for _ in range(60):
         path.write_bytes(damaged(stored, chance))
         assert cached_subwords(LINES, config, cache_dir=tmp_path).to_json() == whole
+
+
+def test_what_edited_code_makes_is_made_anew(tmp_path, monkeypatch):
+    made, asked = [], []
+    for code in ("one", "two", "one"):
+        monkeypatch.setattr(
+            code_of_data, "_reader", lambda makers, c=code: asked.extend(makers) or c
+        )
+        kept(tmp_path, made)
+        cached_subwords(LINES, SubwordConfig(size=40), cache_dir=tmp_path)
+    assert len(made) == len([*(tmp_path / "kind").iterdir()]) == 2
+    assert len([*(tmp_path / "subwords").iterdir()]) == 2
+    assert [one.__name__ for one in asked[:2]] == ["make", "train_subwords"]
+
+
+def test_code_that_a_maker_was_given_counts_too(tmp_path, monkeypatch):
+    def cut():
+        pass
+
+    asked = []
+    monkeypatch.setattr(code_of_data, "_reader", lambda makers: asked.extend(makers) or "code")
+    kept_arrays("kind", {}, lambda: pack(ROWS), given=(cut,), cache_dir=tmp_path)
+    assert asked[-1] is cut
+
+
+@pytest.mark.parametrize(
+    ("maker", "module", "edit"),
+    [
+        (load_methods.__wrapped__, "tasks.data.stdlib_methods", "node.name.starts -> node.starts"),
+        (ibm_links, "tasks.data.ibm_alignments", "index(max(chances)) - 1 -> index(1)"),
+        (snli._from_hub, "tasks.data.words", "return  -> return 2 * "),
+        (ReadTextTask.take, "tasks.data.words", "return  -> return 2 * "),
+    ],
+)
+def test_the_code_of_a_maker_is_all_that_it_reaches(monkeypatch, maker, module, edit):
+    usual = code_of_data.code_of(maker)
+    assert len(usual) == 12
+    source = edited(source_code.loaded_source(), module, *edit.split(" -> "))
+    monkeypatch.setattr(source_code, "loaded_source", lambda: source)
+    assert code_of_data.code_of(maker) != usual
 
 
 @pytest.mark.parametrize("place", ["/dev/null", "/proc/nothing"])
