@@ -92,6 +92,10 @@ def report(
     folder, merged = _merged(folder, out, merge) if merge else (folder, [])
     if pack is not None and not alone:
         refuse_other_pack(pack, folder)
+    if pack is not None:
+        # first, because it needs every file whole, and a report needs not
+        whole = open_run(folder)
+        write_pack(Part(whole, alone) if alone else whole, pack)
     shown = read_folder(folder, alone)
     for warning in filter(None, (shown.torn, *shown.damages)):
         click.echo(warning, err=True)
@@ -103,8 +107,7 @@ def report(
     if figures is not None:
         lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
     if pack is not None:
-        whole = open_run(folder)
-        lines.append(f"pack: {write_pack(Part(whole, alone) if alone else whole, pack)}")
+        lines.append(f"pack: {pack}")
     return "\n".join(lines)
 
 

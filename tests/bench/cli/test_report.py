@@ -86,6 +86,19 @@ def test_a_pack_without_the_name_of_one_is_refused_before_the_report_is_written(
     assert not (tmp_path / "page").exists()
 
 
+def test_a_pack_needs_every_file_whole_and_a_report_does_not(call, finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    torn = next((folder / "artifacts").glob("*.json"))
+    torn.write_text(torn.read_text()[:100])
+    code, _, err = call("report", folder, "--pack", tmp_path / "run.parquet")
+    assert code == 2
+    assert err.count("\n") == 1, "one sentence"
+    assert "delete it and run again" in err
+    code, _, err = call("report", folder)
+    assert code == 0
+    assert "cannot be read and are missing below" in err
+
+
 def test_what_is_no_run_is_not_called_a_pack(call, finished):
     for path in (Path(__file__), finished / "spec.json"):
         code, out, err = call("report", path)
