@@ -74,13 +74,10 @@ def report(
         NotARunFolder: A path is no run, or the pack has no name of one.
     """
     from bench.api.selector import parse_list
-    from bench.cli.overwriting import refuse_other_pack
     from reports.export import export_tables
     from reports.folder import read_folder
     from reports.pictures import write_figures
     from reports.render import write_report
-    from results.pack import open_run, write_pack
-    from results.part import Part
     from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
     alone = [one.name for one in parse_list(tasks)] if tasks else []
@@ -90,12 +87,7 @@ def report(
     if pack is not None:
         refuse_no_name_of_a_pack(pack)
     folder, merged = _merged(folder, out, merge) if merge else (folder, [])
-    if pack is not None and not alone:
-        refuse_other_pack(pack, folder)
-    if pack is not None:
-        # first, because it needs every file whole, and a report needs not
-        whole = open_run(folder)
-        write_pack(Part(whole, alone) if alone else whole, pack)
+    packed = [] if pack is None else _packed(folder, pack, alone)
     shown = read_folder(folder, alone)
     for warning in filter(None, (shown.torn, *shown.damages)):
         click.echo(warning, err=True)
@@ -106,9 +98,26 @@ def report(
         lines += [f"table: {path}" for path in tables]
     if figures is not None:
         lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
-    if pack is not None:
-        lines.append(f"pack: {pack}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *packed])
+
+
+def _packed(folder: Path, pack: Path, alone: "list[str]") -> list[str]:
+    """Write the pack of a run, or of some of its tasks: a line with its name.
+
+    This comes before the report, because it needs every file whole, and a report needs not.
+
+    Raises:
+        DataDamaged: A file of the run cannot be read.
+        InvalidConfig: The pack would overwrite another one.
+    """
+    from bench.cli.overwriting import refuse_other_pack
+    from results.pack import open_run, write_pack
+    from results.part import Part
+
+    if not alone:
+        refuse_other_pack(pack, folder)
+    whole = open_run(folder)
+    return [f"pack: {write_pack(Part(whole, alone) if alone else whole, pack)}"]
 
 
 def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[Path, list[str]]:
