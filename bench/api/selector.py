@@ -80,9 +80,13 @@ def show_value(value: Value) -> str:
     return "+".join(shown if count == 1 else f"{count}*{shown}" for shown, count in runs)
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Selector:
     """Read one selector; raise `InvalidSelector` naming the place that cannot be read."""
+    return _parsed(_expect_text(text))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Selector:
     reader = _Reader(text)
     selector = reader.selector()
     reader.end("the end or '[', because one name stands here")
@@ -91,7 +95,7 @@ def parse(text: str) -> Selector:
 
 def parse_list(text: str) -> list[Selector]:
     """Read a comma-separated list of selectors; commas inside brackets belong to the selector."""
-    reader = _Reader(text)
+    reader = _Reader(_expect_text(text))
     found = [reader.selector()]
     while reader.accept(","):
         found.append(reader.selector())
@@ -99,9 +103,13 @@ def parse_list(text: str) -> list[Selector]:
     return found
 
 
-@lru_cache(maxsize=4096)
 def parse_names(text: str) -> tuple[Selector, ...]:
     """Read names joined by '+'."""
+    return _parsed_names(_expect_text(text))
+
+
+@lru_cache(maxsize=4096)
+def _parsed_names(text: str) -> tuple[Selector, ...]:
     reader = _Reader(text)
     found = [reader.selector()]
     while reader.accept("+"):
@@ -119,12 +127,17 @@ def walk(selector: Selector) -> Iterator[Selector]:
                 yield from walk(inner)
 
 
+def _expect_text(text: str) -> str:
+    """Refuse what is no text, before it is looked up: lists have no hash."""
+    if not isinstance(text, str):
+        raise InvalidSelector(f"a name or a selector is a text, got {text!r}.")
+    return text
+
+
 class _Reader:
     """A cursor over the text; one method per rule of the grammar."""
 
     def __init__(self, text: str) -> None:
-        if not isinstance(text, str):
-            raise InvalidSelector(f"a name or a selector is a text, got {text!r}.")
         self.text = text
         self.at = 0
         self.depth = 0

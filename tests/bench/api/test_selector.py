@@ -109,6 +109,13 @@ def test_a_deep_or_huge_selector_is_one_short_sentence(read, text, complaint):
     assert len(str(error.value)) < 700
 
 
+@pytest.mark.parametrize("given", [["dot"], {"dot": 1}, ("dot",), 3, None, b"dot"])
+@pytest.mark.parametrize("read", [parse, parse_list, parse_names])
+def test_what_is_no_text_is_refused(read, given):
+    with pytest.raises(InvalidSelector, match="a name or a selector is a text, got"):
+        read(given)
+
+
 def test_the_deepest_brackets_are_read():
     deep = "a" + "[b=a" * 20 + "]" * 20
     assert parse(deep).show() == deep
