@@ -123,6 +123,15 @@ COMMON_METRICS = (
         group="size",
     ),
     Metric(
+        name="network_forward_flops_count",
+        title="FLOPs of the network, one batch forward",
+        unit="count",
+        low=0.0,
+        high=None,
+        better="none",
+        group="size",
+    ),
+    Metric(
         name="slot_parameters_count",
         title="Parameters in the slot",
         unit="count",

@@ -217,7 +217,8 @@ def _train(used: Used, share_done: ShareDone, start: float) -> JobResult:
         save_weights(result.system, model_path(Path(job.keep_models), cell), used.origin())
     rows = tuple(replace(row, repeat=job.repeat) for row in result.rows)
     seconds = time.perf_counter() - start
-    return JobResult((Outcome(cell, "ok", "", rows, result.artifact, seconds),))
+    lost = tuple(result.unmeasured)
+    return JobResult((Outcome(cell, "ok", "", rows, result.artifact, seconds, unmeasured=lost),))
 
 
 def _checkpoint(used: Used) -> Checkpoint | None:

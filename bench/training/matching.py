@@ -11,14 +11,11 @@ from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig, Refused
-from bench.api.noise import Noise
 from bench.api.options import canonical, complete
 from bench.api.selector import parse
 from bench.api.task import TASKS, Task
-from bench.api.trace import Mode
-from bench.timing.flops import count_operations
 from bench.training.assemble import assemble
-from bench.training.protocol import read_protocol
+from bench.training.network_size import forward_flops, parameters
 from bench.training.step_time import UNIT, refuse_noise, relative_time, step_seconds
 from bench.training.system import System
 
@@ -30,19 +27,6 @@ STEPS = (1, 2, 4, 8, 16)
 """Distances between widths that a network may have; heads must divide them."""
 
 Measure = Callable[[System, Task, Cell], int]
-
-
-def parameters(system: System, task: Task, cell: Cell) -> int:
-    """Trained parameters of the whole network."""
-    return sum(one.numel() for one in system.parameters() if one.requires_grad)
-
-
-def forward_flops(system: System, task: Task, cell: Cell) -> int:
-    """FLOPs of the matrix products of one forward pass over the first batch of training."""
-    generator = torch.Generator().manual_seed(cell.seed)
-    batch = next(iter(task.training(read_protocol(cell.protocol).batch, generator)))
-    mode = Mode(read="train", noise=Noise(cell.seed))
-    return count_operations(lambda: system.losses(batch, mode, system.init_carry())).matmul_flops
 
 
 MEASURES: dict[str, tuple[Measure, str]] = {

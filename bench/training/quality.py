@@ -11,6 +11,7 @@ import torch
 from bench.api.batch import Batch
 from bench.api.cell import Cell
 from bench.api.metric import Scored
+from bench.api.plain_text import named_message_of
 from bench.api.task import Split, Task
 from bench.training.assemble import Assembled, assemble
 from bench.training.checkpoint import Checkpoint, OtherData
@@ -23,13 +24,15 @@ from bench.training.evaluate import (
     score_rows,
 )
 from bench.training.fit import fit_outputs
+from bench.training.network_size import forward_flops
 from bench.training.precision import computing, place
 from bench.training.protocol import AdamProtocol, read_protocol
 from bench.training.state_size import state_bytes
 from bench.training.system import System
 from bench.training.training import Training, start_training
-from results.row import Row
+from results.row import Row, Unmeasured
 
+NETWORK_FLOPS = "network_forward_flops_count"
 Progress = Callable[[float], None]
 """Called with the share of the cell that is done."""
 
@@ -40,6 +43,7 @@ class QualityResult:
 
     rows: list[Row] = field(default_factory=list)
     artifact: dict[str, object] = field(default_factory=dict)
+    unmeasured: list[Unmeasured] = field(default_factory=list)
     system: System | None = None
 
 
@@ -125,6 +129,7 @@ def _train_cell(
     result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested, timed)
     result.rows += _baseline_rows(built.task)
     result.rows += _area_rows(built.task, run, "test")
+    _count_flops(result, built, cell)
     result.artifact = {
         "attention": attention_maps(built.task, tested.answers, 3),
         "examples": examples,
@@ -226,6 +231,17 @@ def _size_rows(built: Assembled) -> list[Row]:
         Row(metric="parameters_count", value=float(whole)),
         Row(metric="slot_parameters_count", value=float(inside)),
     ]
+
+
+def _count_flops(result: QualityResult, built: Assembled, cell: Cell) -> None:
+    """Add the FLOPs of the network; whatever the counter cannot follow ends no trained cell."""
+    try:
+        flops = forward_flops(built.system, built.task, cell)
+    except Exception as error:  # noqa: BLE001  whatever an operation of a plug-in raises there
+        reason = f"FLOPs were not counted: {named_message_of(error)}"
+        result.unmeasured.append(Unmeasured(metric=NETWORK_FLOPS, status="failed", detail=reason))
+    else:
+        result.rows.append(Row(metric=NETWORK_FLOPS, value=float(flops)))
 
 
 def _state_rows(run: Training) -> list[Row]:

@@ -16,11 +16,13 @@ from reports.ranked_table.comparison import Comparison
 EQUAL = 0.02
 """Sizes that differ by a smaller share are called equal."""
 FLOPS = "forward_flops_counted_count"
+NETWORK_FLOPS = "network_forward_flops_count"
 HOW_TO_READ = (
     "A better score of a larger network, or of one that was tuned longer, says little about its "
-    "attention. Sizes are shares of the baseline's. Parameters are those of the whole network. "
-    "FLOPs are counted matrix products of one forward call of the attention alone, at the length "
-    "of the ranked table. Trials are the learning rates that calibration tried of a variant before "
+    "attention. Sizes are shares of the baseline's. Parameters are those of the whole network, and "
+    "so are FLOPs: matrix products of one forward pass over the first batch of training. FLOPs of "
+    "attention are those of one call of the attention alone, at the length of the ranked table. "
+    "Trials are the learning rates that calibration tried of a variant before "
     "the run, on validation and on seeds that no run uses, and the settings that a study tried. A "
     "variant without trials has the rate that was chosen for the baseline, or that of the task. "
     "`bench run --match params` (or flops) makes networks of equal size."
@@ -44,14 +46,24 @@ def parity_section(folder: RunFolder) -> Section | None:
 
 def _told(folder: RunFolder, held: list[Comparison]) -> str:
     """In how many comparisons all networks are of one size, and whether all were tuned alike."""
-    sizes = [
-        [_share(one, name, "parameters_count") for name in one.variants if name in one.scores]
-        for one in held
-    ]
-    equal = sum(all(_near(share) for share in shares if math.isfinite(share)) for shares in sizes)
     whole = counted(len(held), "comparison")
-    text = f"In {equal} of {whole} all networks have the parameters of the baseline's within 2%."
-    return f"{text} {_tuning(folder, held)}"
+    text = f"In {_equal(held, 'parameters_count')} of {whole} all networks have the parameters of "
+    text += "the baseline's within 2%"
+    known = [
+        one for one in held if math.isfinite(_share(one, folder.catalog.baseline, NETWORK_FLOPS))
+    ]
+    if known:
+        of = "" if len(known) == len(held) else f" of {len(known)}"
+        text += f", and in {_equal(known, NETWORK_FLOPS)}{of} its FLOPs"
+    return f"{text}. {_tuning(folder, held)}"
+
+
+def _equal(held: list[Comparison], metric: str) -> int:
+    """In how many comparisons all networks are of one size."""
+    sizes = [
+        [_share(one, name, metric) for name in one.variants if name in one.scores] for one in held
+    ]
+    return sum(all(_near(share) for share in shares if math.isfinite(share)) for shares in sizes)
 
 
 def _tuning(folder: RunFolder, held: list[Comparison]) -> str:
@@ -96,6 +108,7 @@ def _table(folder: RunFolder, comparison: Comparison, key: str) -> TableBlock:
             Column(title="Variant"),
             Column(title="Parameters", numeric=True),
             Column(title="To baseline", unit="%", numeric=True),
+            Column(title="FLOPs to baseline", unit="%", numeric=True),
             Column(title="FLOPs of attention to baseline", unit="%", numeric=True),
             Column(title="Training"),
             Column(title="Trials", numeric=True),
@@ -119,6 +132,10 @@ def _row(
         TableCell(text=label, marks=marks),
         size,
         _percent(_share(comparison, name, "parameters_count"), why),
+        _percent(
+            _share(comparison, name, NETWORK_FLOPS),
+            f"{label}: FLOPs of its network are not stored in this run.",
+        ),
         _percent(
             _flops_share(folder, comparison, name),
             f"{label}: it was not timed beside the baseline at that length.",

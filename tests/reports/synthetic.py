@@ -27,6 +27,7 @@ METRICS = {
     "peak_memory_bytes": ("Peak memory", "bytes", "lower", "memory"),
     "forward_flops_analytic_count": ("Forward FLOPs", "FLOPs", "lower", "size"),
     "parameters_count": ("Parameters", "count", "none", "size"),
+    "network_forward_flops_count": ("FLOPs of the network", "count", "none", "size"),
     "slot_parameters_count": ("Parameters in the slot", "count", "none", "size"),
 }
 
@@ -179,6 +180,7 @@ def quality_rows(task: str, shape: Shape, seed: int) -> Iterable[Row]:
     yield Row(metric="train_step_time_ms", value=step_ms * draw.gauss(1, 0.02))
     yield Row(metric="train_cpu_s", value=0.4 * step_ms)
     yield Row(metric="parameters_count", value=float(shape.parameters))
+    yield Row(metric="network_forward_flops_count", value=float(4096 * shape.parameters))
     yield Row(metric="slot_parameters_count", value=float(shape.parameters // 10))
 
 

@@ -12,7 +12,8 @@ from bench.running.presets import PRESETS
 from bench.running.quality_cells import sized_task
 from bench.running.request import Request
 from bench.training.assemble import assemble
-from bench.training.matching import WITHIN, parameters
+from bench.training.matching import WITHIN
+from bench.training.network_size import parameters
 from bench.training.refusals import cell_refusal
 
 COMPARED = [task.name for group in compared_tasks("modern") for task in group]

@@ -59,7 +59,7 @@ def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(c
     )
     assert code == 0, err
     newest = Store(tmp_path / "run2").ledger().newest()[refused.id]
-    assert newest.finished > refused.finished, "what was refused ran again"
+    assert newest.attempt > refused.attempt, "what was refused ran again"
     code, out, err = call("analyze", f"{folder}2", "--inline", "--probes", "erasure")
     assert code == 0, err
     assert "erasure on transduction @ additive seed 0" in err

@@ -1,0 +1,36 @@
+"""How large a network is: its trained parameters, and the FLOPs of one forward pass."""
+
+import torch
+
+from bench.api.cell import Cell
+from bench.api.noise import Noise
+from bench.api.task import Task
+from bench.api.trace import Mode
+from bench.timing.flops import count_operations
+from bench.training.precision import computing
+from bench.training.protocol import read_protocol
+from bench.training.system import System
+
+
+def parameters(system: System, task: Task, cell: Cell) -> int:
+    """Trained parameters of the whole network."""
+    return sum(one.numel() for one in system.parameters() if one.requires_grad)
+
+
+def forward_flops(system: System, task: Task, cell: Cell) -> int:
+    """FLOPs of the matrix products of one forward pass over the first batch of training.
+
+    Losses are part of it. Gradients are on, because code that needs none may compute less. What
+    draws or counts batches is left as it is, so the weights of a trained network may be kept.
+    """
+    generator = torch.Generator().manual_seed(cell.seed)
+    batch = next(iter(task.training(read_protocol(cell.protocol).batch, generator)))
+    batch = batch.to(torch.device(cell.device))
+    mode = Mode(read="train", noise=Noise(cell.seed))
+    training = system.training
+    system.eval()
+    devices = [torch.device("cuda")] if cell.device == "cuda" else []
+    with torch.random.fork_rng(devices=devices), computing(cell):
+        counted = count_operations(lambda: system.losses(batch, mode, system.init_carry()))
+    system.train(training)
+    return counted.matmul_flops
