@@ -1,6 +1,7 @@
 """The table of published packs: what each holds, by which commits."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import results
@@ -40,15 +41,21 @@ def packs_table(root: Path) -> str:
     rows = [heads, tuple(rule.split())]
     for name, what in PACKS.items():
         run = results.load(root / FOLDER / f"{name}.parquet")
-        known = {key: str(one["git_revision"])[:8] for key, one in run.environments.items()}
+        known = {key: _commit(one) for key, one in run.environments.items()}
         found = Counter(known[one] for one in run.cells.environment)
         commits = ", ".join(
-            f"`{commit}`" + (f" ({count})" if len(found) > 1 else "")
+            commit + (f" ({count})" if len(found) > 1 else "")
             for commit, count in found.most_common()
         )
         variants = run.cells.variant.nunique()
         rows.append((f"`{name}`", what, str(variants), str(len(run.cells)), commits))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _commit(facts: Mapping[str, object]) -> str:
+    """A commit in Markdown, and whether files differed from it."""
+    changed = " with uncommitted changes" if facts.get("git_dirty") else ""
+    return f"`{str(facts['git_revision'])[:8]}`{changed}"
 
 
 def update_packs(root: Path, *, write: bool = True) -> bool:

@@ -213,6 +213,15 @@ COMMON_METRICS = (
         group="memory",
     ),
     Metric(
+        name="decode_step_peak_memory_bytes",
+        title="Peak memory, one decode step",
+        unit="bytes",
+        low=0.0,
+        high=None,
+        better="lower",
+        group="memory",
+    ),
+    Metric(
         name="forward_flops_analytic_count",
         title="FLOPs by formula",
         unit="count",

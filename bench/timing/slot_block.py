@@ -25,7 +25,7 @@ from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.timing.timer import Clock
 from results.row import Row
 
-OF_ANY_STACK = "forward_peak_memory_bytes"
+OF_ANY_STACK = frozenset({"forward_peak_memory_bytes", "decode_step_peak_memory_bytes"})
 """What a stack without gradients needs as much of as a layer, for it forgets what it has read."""
 
 
@@ -138,7 +138,7 @@ def _with_sizes(
 
 def _of_a_layer(row: Row, layers: int) -> Row:
     """The value for one layer of a stack; a row of the baseline is that of one layer already."""
-    if layers == 1 or row.baseline or row.metric == OF_ANY_STACK:
+    if layers == 1 or row.baseline or row.metric in OF_ANY_STACK:
         return row
     each_s = row.metric.endswith("_per_s")
     return replace(row, value=row.value * layers if each_s else row.value / layers)

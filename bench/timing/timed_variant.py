@@ -30,6 +30,7 @@ KEPT = "state_bytes"
 """Metric of what decoding keeps."""
 HIDDEN = Reason("refused", "on a processor nothing sees the memory inside compiled code.")
 """Why compiled code has no peak memory."""
+STEP_MEMORY = "decode_step_peak_memory_bytes"
 OPERATIONS = (
     "forward_flops_counted_count",
     "forward_elementwise_count",
@@ -163,10 +164,20 @@ def count(entry: Entered, setting: Setting) -> None:
     ahead, seen = forward(variant, setting.inputs), forward(plain, setting.inputs)
     _fill(entry, "forward", OPERATIONS, lambda: _operations(seen))
     memory = "forward_peak_memory_bytes"
+    # beneath heads a step holds less than its projections, and nobody decodes with it
+    of_step = setting.shape.place == "slot" and "decode_step" in setting.protocol.asked
     if plain is not variant and setting.device.type == "cpu":
-        entry.uncounted |= dict.fromkeys((memory, "peak_memory_bytes"), HIDDEN)
+        hidden = (memory, "peak_memory_bytes", *((STEP_MEMORY,) if of_step else ()))
+        entry.uncounted |= dict.fromkeys(hidden, HIDDEN)
         return
     _fill(entry, "forward", (memory,), lambda: {memory: peak_bytes(ahead, setting.device)})
+    if of_step:
+        _fill(
+            entry,
+            "decode_step",
+            (STEP_MEMORY,),
+            lambda: {STEP_MEMORY: peak_bytes(entry.works["decode_step"], setting.device)},
+        )
     if "forward_backward" in setting.protocol.asked:
         both = forward_backward(variant, setting.inputs)
         memory = "peak_memory_bytes"

@@ -18,6 +18,7 @@ from reports.sections.timed_slots import (
     PREFILL,
     STATE,
     STEP,
+    STEP_PEAK,
     Line,
     Slots,
     batch_of,
@@ -37,8 +38,9 @@ HOW_TO_READ = (
     "ratio of tokens per second above 1 means faster than the baseline. State is what one row "
     "keeps for the next token, measured from live tensors. “A token adds” is the growth of the "
     "state between this length and a neighboring one: a cache of all keys grows with every token, "
-    "a recurrence or a full window does not. Peak is the memory of tensors while the prompt is "
-    "read. Heads are those that were timed: query heads; key heads × width of a key + width of a "
+    "a recurrence or a full window does not. Peaks are the memory of tensors that come into being "
+    "while the prompt is read, and during one step; of the cache only what a step copies counts. "
+    "Heads are those that were timed: query heads; key heads × width of a key + width of a "
     "value."
 )
 OVER_LENGTHS = {
@@ -59,6 +61,7 @@ COLUMNS = (
     Column(title="State of a layer", unit="kB", numeric=True, better="lower"),
     Column(title="To baseline", unit="ratio", numeric=True, better="lower"),
     Column(title="Peak, prefill", unit="MB", numeric=True, better="lower"),
+    Column(title="Peak, a step", unit="kB", numeric=True, better="lower"),
     Column(title="Heads", help="Query heads; key heads x width of a key + width of a value."),
 )
 
@@ -249,7 +252,7 @@ def _stacks(folder: RunFolder, variants: Mapping[str, Mapping[str, Line]]) -> li
             found.setdefault(int(_median(lines[LAYERS])), []).append(folder.catalog.label(name))
     return [
         f"{join(sorted(names))}: layers read each other, so a stack of {layers} layers was timed. "
-        "Numbers are those of a layer on average, but the peak is that of the stack."
+        "Numbers are those of a layer on average, but peaks are those of the stack."
         for layers, names in found.items()
     ]
 
@@ -300,6 +303,7 @@ def _row(
         _value(name, lines.get(STATE), why.get(STATE, ""), 1e3),
         _ratio(name, lines.get(STATE)),
         _value(name, lines.get(PEAK), why.get(PEAK, ""), 1e6),
+        _value(name, lines.get(STEP_PEAK), why.get(STEP_PEAK, ""), 1e3),
         _heads(name, lines),
     )
 

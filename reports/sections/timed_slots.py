@@ -10,11 +10,11 @@ from reports.folder import RunFolder
 from reports.speed_rows import TIMED_TOGETHER
 
 PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
-PEAK = "forward_peak_memory_bytes"
+PEAK, STEP_PEAK = "forward_peak_memory_bytes", "decode_step_peak_memory_bytes"
 STEP = "decode_step_time_ms"
 HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
 LAYERS = "layers_count"
-SHOWN = frozenset((PREFILL, DECODE, STATE, *HEADS, LAYERS))
+SHOWN = frozenset((PREFILL, DECODE, STATE, STEP_PEAK, *HEADS, LAYERS))
 """Metrics of slots that no other table shows."""
 
 Line = Mapping[str, Any]

@@ -7,7 +7,7 @@ import pytest
 
 from reports.catalog import Catalog
 from reports.sections.slots import fullest_slot_section, slots_section, slots_sentence
-from reports.sections.timed_slots import PEAK
+from reports.sections.timed_slots import PEAK, STEP_PEAK
 
 NO_VALUE = "\N{EM DASH}"
 
@@ -39,6 +39,7 @@ def lines(variant, states, verdict="FAST"):
             line(variant, length, "decode_step_time_ms", 20, 0.5, verdict=verdict),
             line(variant, length, "state_bytes", state),
             line(variant, length, PEAK, 3e6),
+            line(variant, length, STEP_PEAK, 7e3),
             *(line(variant, length, f"{name}_count", 8) for name in ("heads", "key_heads")),
             *(line(variant, length, f"{name}_width_count", 64) for name in ("key", "value")),
         ]
@@ -91,7 +92,7 @@ def test_the_baseline_comes_first_and_others_by_prefill():
     found.append(line("quick", 8, "prefill_tokens_per_s", 9000))
     (table,) = slots_section(folder(found)).blocks[1:]
     assert list(texts(table)) == ["cache", "quick", "window"]
-    assert texts(table)["quick"][3:] == [NO_VALUE] * 7
+    assert texts(table)["quick"][3:] == [NO_VALUE] * 8
 
 
 def test_a_refused_cell_stands_below_the_table_of_its_place_alone():

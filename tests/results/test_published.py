@@ -1,18 +1,22 @@
 """The published packs are of this code: their cells are read, resolved and planned as today."""
 
+import random
 import re
 from pathlib import Path
 
 import pytest
 
 import results
-from bench.api.cell import parse_label
+from bench.api.cell import cell_from_dict, parse_label
 from bench.api.loading import load_package
 from bench.claims.cells import asked_claims
 from bench.claims.verdicts import outcomes_of, request_of
 from bench.running.plan import plan
 from bench.running.request import Request
 from bench.running.revisions import canonical_cell, revisions_of
+from bench.training.assemble import assemble
+from bench.training.network_size import forward_flops
+from bench.training.quality import NETWORK_FLOPS
 from reports.folder import read_folder
 from results.frame import rows_of
 from results.pack import Pack
@@ -99,6 +103,29 @@ def test_the_numbers_of_a_published_claim_are_of_one_clean_commit():
     assert waiting == (re.findall(r"C\d\d", told[1]) if told else [])
     assert {key for key, of in commits.items() if len(of) != 1} == set()
     assert not [key for key, of in commits.items() if "uncommitted" in of[0]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_published_cell_is_of_code_that_was_committed(name):
+    pack = Pack(PACKS[NAMES.index(name)])
+    environments = pack.environments()
+    of_cells = {record.environment for record in pack.ledger().newest().values()}
+    assert not [one for one in of_cells if environments[one]["git_dirty"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["quick", "modern", "flagship", "families"])
+def test_published_flops_of_networks_are_counted_again(name):
+    records = Pack(PACKS[NAMES.index(name)]).ledger().newest().values()
+    counted = {
+        cell_from_dict(dict(record.cell)): row.value
+        for record in records
+        for row in record.rows
+        if row.metric == NETWORK_FLOPS and record.cell["seed"] == 0 and not record.data
+    }
+    for cell in random.Random(0).sample(sorted(counted, key=lambda cell: cell.id), 8):
+        built = assemble(cell, None)
+        assert forward_flops(built.system, built.task, cell) == counted[cell], cell.label
 
 
 def test_every_published_figure_is_shown_by_its_report():

@@ -1,5 +1,7 @@
 """Slots are timed with their heads: other heads are other code, and what they keep is measured."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -197,3 +199,23 @@ def test_what_stands_beside_a_stack_is_not_divided():
         for name, one in both.items()
     }
     assert beside["cla"] == beside["scaled_dot"] == {2 * 8 * SHAPE.length * FLOAT}
+
+
+def test_a_step_needs_what_it_computes_and_no_copy_of_its_cache():
+    found = {
+        length: measured("mha", shape=replace(SHAPE, batch=1, length=length, regime="causal"))[
+            "mha"
+        ]
+        for length in (64, 512)
+    }
+    name = "decode_step_peak_memory_bytes"
+    short, long = (value(found[length], name) for length in (64, 512))
+    assert 0 < short < value(found[64], "state_bytes")
+    # a further key costs its energy and its weight in each head, and not its numbers
+    assert (long - short) / (512 - 64) < 4 * 2 * FLOAT
+
+
+def test_where_there_is_no_step_its_memory_has_the_same_reason():
+    found = measured("scaled_dot", shape=replace(SHAPE, regime="self"))["scaled_dot"]
+    why = {one.metric: one.detail for one in found.unmeasured}
+    assert why["decode_step_peak_memory_bytes"] == why["decode_step_time_ms"]
