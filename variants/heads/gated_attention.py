@@ -53,8 +53,9 @@ class GatedAttentionConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "The paper reports a lower perplexity and less weight on the first token for language "
-        "models of 1.7 and 15 billion parameters; here a network has a few layers and short texts."
+        "Qiu et al. report better language models and less weight on the first token, with 1.7 and "
+        "15 billion parameters and 3.5 trillion tokens of training. Here a network has one or two "
+        "layers and reads at most 128 symbols."
     ),
 )
 class GatedAttentionHeads(GroupedHeads):

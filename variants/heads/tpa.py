@@ -210,7 +210,7 @@ register_recipe(
     deviations="those of the head.",
     does_not_show=(
         "Zhang et al. report the quality of multi-head attention with a smaller cache, for "
-        "language models from 124 million parameters on with many heads of width 64 or more. With "
-        "one or two small heads a sum of a few outer products has little to share."
+        "language models of 124 million to 1.5 billion parameters with many heads of width 64 or "
+        "more. With one or two small heads a sum of a few outer products has little to share."
     ),
 )

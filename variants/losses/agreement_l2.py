@@ -83,9 +83,9 @@ register_recipe(
     cost=2.0,
     default_task=DefaultTask(task="transduction[rule=swap]"),
     does_not_show=(
-        "Cheng et al. report better alignments and translations of Chinese-English and English- "
-        "French, for real sentences and a limited number of them. Every batch of this task is "
-        "new, so that another view of the same pairs adds little."
+        "Cheng et al. report better alignments and translations of Chinese-English and "
+        "English-French, for real sentences and a limited number of them. Every batch of this task "
+        "is new, so that another view of the same pairs adds little."
     ),
     deviations="those of the joint loss `agreement_l2` and of the additive score.",
 )

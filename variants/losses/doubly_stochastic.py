@@ -97,8 +97,9 @@ register_recipe(
     default_task=DefaultTask(task="transduction[rule=copy]"),
     deviations="those of the loss `doubly_stochastic` and of the additive score.",
     does_not_show=(
-        "Xu et al. report richer captions of real pictures. This task is scored up to the first "
-        "error in strings longer than those of training, and a loss in training tells attention "
-        "by content nothing about places that it has not seen."
+        "Xu et al. report richer captions of real pictures (Flickr8k with 8,000 of them, Flickr30k "
+        "with 30,000, and MS COCO). This task is scored up to the first error in strings longer "
+        "than those of training, and a loss in training tells attention by content nothing about "
+        "places that it has not seen."
     ),
 )

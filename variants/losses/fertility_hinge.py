@@ -99,8 +99,9 @@ register_recipe(
     default_task=DefaultTask(task="transduction[rule=copy]"),
     deviations="those of the loss `fertility_hinge` and of the additive score.",
     does_not_show=(
-        "No paper reports this term. This task is scored up to the first error in strings longer "
-        "than those of training, and a loss in training tells attention by content nothing about "
-        "places that it has not seen."
+        "No paper reports this term, so no advantage is claimed; Wu et al. use such a term to "
+        "choose among finished translations. This task is scored up to the first error in strings "
+        "longer than those of training, and a loss in training tells attention by content nothing "
+        "about places that it has not seen."
     ),
 )

@@ -66,7 +66,8 @@ class BigBirdConfig(Config):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Zaheer et al. report gains on documents eight times as long as full attention allowed on "
-        "their machines, 4096 tokens. On short sequences there is nothing to gain."
+        "their machines, 4,096 tokens. Sequences of this task have at most 128 symbols, where "
+        "there is nothing to gain."
     ),
 )
 class BigBirdMask(Mask):

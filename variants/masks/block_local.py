@@ -47,9 +47,9 @@ class BlockLocalConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Blocks make the cost of long sequences linear, in models where other layers look across "
-        "them. One layer sees nothing across the border of a block. Costs are in the tables of "
-        "speed."
+        "Liu et al. summarize up to 11,000 tokens at once, where blocks make the cost linear and "
+        "other layers look across them. Here one layer sees nothing across the border of a block, "
+        "and at most 128 symbols are read. Costs are in the tables of speed."
     ),
 )
 class BlockLocalMask(Mask):

@@ -55,8 +55,9 @@ class LongformerConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Beltagy et al. report gains on documents of thousands of tokens, which a model with full "
-        "attention has to cut. On short sequences nothing has to be cut."
+        "Beltagy et al. report gains on documents of up to 4,096 tokens, which a model with full "
+        "attention has to cut. Sequences of this task have at most 128 symbols, so nothing has to "
+        "be cut."
     ),
 )
 class LongformerMask(Mask):

@@ -58,9 +58,9 @@ class MobaConfig(Config):
     cost=1.5,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Lu et al. report the loss of full attention at a fraction of its time for a million "
-        "tokens. On short sequences keys of blocks that are not chosen are lost. Costs are in the "
-        "tables of speed."
+        "Lu et al. report the loss of full attention at a fraction of its time for 1 million "
+        "tokens. Sequences of this task have at most 128 symbols, and keys of blocks that are not "
+        "chosen are lost. Costs are in the tables of speed."
     ),
 )
 class MobaMask(Mask):

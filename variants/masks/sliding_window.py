@@ -48,10 +48,11 @@ class SlidingWindowConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Windows make the cost of long sequences linear; the papers report a quality near that of "
-        "full attention over thousands of tokens, where several layers pass on what one window "
-        "does not reach. On short sequences keys that lie outside of the window are lost. Costs "
-        "are in the tables of speed."
+        "Windows make the cost of long sequences linear. Beltagy et al. report good language "
+        "models of characters with 12 and 30 layers (41 and 102 million parameters), where several "
+        "layers pass on what one window does not reach. Here one or two layers read at most 128 "
+        "symbols, and keys that lie outside of the window are lost. Costs are in the tables of "
+        "speed."
     ),
 )
 class SlidingWindowMask(Mask):

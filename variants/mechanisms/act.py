@@ -60,8 +60,9 @@ class ActConfig(Config):
     cost=2.0,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Graves reports recurrent networks that take more steps on harder inputs of algorithmic "
-        "tasks. Each query of this task needs one lookup, so there is nothing for further steps "
+        "Graves reports recurrent networks that take more steps on harder inputs of synthetic "
+        "tasks (parity of 64 bits, chains of up to 10 logic gates, sums of numbers of up to 5 "
+        "digits). Each query of this task needs one lookup, so there is nothing for further steps "
         "to do."
     ),
 )

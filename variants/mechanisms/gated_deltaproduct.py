@@ -72,10 +72,10 @@ class GatedDeltaProductConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Siems et al. report that it follows states, and better language models of hundreds of "
-        "millions of parameters. Recall asks for more pairs than its small state has room for "
-        "here. Composition of swaps and parity, in the preset modern, ask for a state, and it "
-        "solves both."
+        "Siems et al. report that it follows states, trained on 128 permutations in a row and "
+        "tested on 512, and better language models than DeltaNet with texts of 4,096 tokens. "
+        "Recall asks for more pairs than its small state has room for here. Composition of swaps "
+        "and parity, in the preset modern, ask for a state, and it solves both."
     ),
 )
 class GatedDeltaProduct(Turned, StateRecurrence):

@@ -66,9 +66,9 @@ class GlaConfig(Config):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Yang et al. report language models of 340 million and 1.3 billion parameters that are "
-        "competitive with a transformer, and training that is faster than fused softmax "
-        "attention beyond 4,000 tokens. Softmax attention keeps every pair of this task, and a "
-        "state of fixed size has to forget some."
+        "competitive with a transformer, and a layer that is faster than fused softmax attention "
+        "from 1,000 tokens on. Softmax attention keeps every pair of this task, and a state of "
+        "fixed size has to forget some."
     ),
 )
 class Gla(Turned, StateRecurrence):

@@ -46,10 +46,9 @@ class Hgrn2Config(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Qin et al. report gains over HGRN, whose state is smaller, in language models of up "
-        "to three billion parameters, in classification of images and in Long Range Arena. "
-        "Softmax attention keeps every pair of this task, and a state of fixed size has to "
-        "forget some."
+        "Qin et al. report gains over HGRN, whose state is smaller, in language models of up to 3 "
+        "billion parameters, in classification of images and in Long Range Arena. Softmax "
+        "attention keeps every pair of this task, and a state of fixed size has to forget some."
     ),
 )
 class Hgrn2(StateRecurrence):

@@ -60,9 +60,9 @@ class HopfieldConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Ramsauer et al. show that one step of it is softmax attention, and report gains where "
-        "few of many thousand instances decide a label. One lookup among few pairs, as in this "
-        "task, needs no further step."
+        "Ramsauer et al. show that one step of it is softmax attention, and report gains where few "
+        "of several 100,000 instances decide a label. One lookup among at most 32 pairs, as in "
+        "this task, needs no further step."
     ),
 )
 class Hopfield(Biased):

@@ -48,8 +48,9 @@ from variants.mechanisms.unit_vectors import oracle_unit, unit
     cost=4.0,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "The Kimi team report gains over full attention for a model of 48 billion parameters in "
-        "which one layer of four has full attention. Here no layer has."
+        "The Kimi Team report gains over full attention for a model of 48 billion parameters, 3 "
+        "billion of them at work on a token, in which one layer of four has full attention. Here "
+        "no layer has, and softmax attention keeps every pair of this task."
     ),
 )
 class Kda(Turned, StateRecurrence):

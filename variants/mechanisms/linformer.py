@@ -61,8 +61,9 @@ class LinformerConfig(Config):
     ),
     does_not_show=(
         "Wang et al. report the quality of full attention at less cost on sequences of 512 tokens "
-        "and more, after pretraining. Costs are in the tables of speed. Its matrices have a column "
-        "for each place, and those beyond the lengths of training were never trained."
+        "and more, after pretraining on 3.3 billion words. Costs are in the tables of speed. Its "
+        "matrices have a column for each place, and those beyond the lengths of training were "
+        "never trained."
     ),
 )
 class Linformer(Turned):

@@ -63,9 +63,10 @@ class LogLinearConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Guo et al. report that it does well beside the same recurrence with one matrix, "
-        "Mamba-2. Softmax attention, which keeps every pair of this task, is not what it is "
-        "to beat. The comparison that the paper makes is with `mamba2_ssd`."
+        "Guo et al. report that it does well beside the same recurrence with one matrix, Mamba-2, "
+        "for language models that read 16,384 tokens. Softmax attention, which keeps every pair of "
+        "this task, is not what it is to beat. The comparison that the paper makes is with "
+        "`mamba2_ssd`."
     ),
 )
 class LogLinear(Turned, StateRecurrence):

@@ -48,7 +48,7 @@ LEAST = 0.25
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Von Oswald et al. report lower perplexity than other recurrences, and better scores in "
-        "long contexts, with up to a billion parameters. Here 20 and 32 pairs stand against a "
+        "long contexts, with up to 1 billion parameters. Here 20 and 32 pairs stand against a "
         "small state."
     ),
 )

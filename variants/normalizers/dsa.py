@@ -141,7 +141,7 @@ register_recipe(
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "DeepSeek-AI report the quality of full attention at a fraction of its time for texts of "
-        "128 thousand tokens. On short sequences nothing has to be left out. Costs are in the "
-        "tables of speed."
+        "128 thousand tokens. Sequences of this task have at most 128 symbols, so nothing has to "
+        "be left out. Costs are in the tables of speed."
     ),
 )

@@ -125,8 +125,8 @@ register_recipe(
     cost=1.2,
     default_task=DefaultTask(task="transduction[rule=copy]"),
     does_not_show=(
-        "The paper is about discrete variables and reports nothing about attention, so it claims "
-        "no advantage that a task could show."
+        "Jang et al. write about discrete variables and report nothing about attention. The paper "
+        "claims no advantage that a task could show."
     ),
     deviations=(
         "those of the normalizer `hard_gumbel_st` and of the additive score; the temperature "

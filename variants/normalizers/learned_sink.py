@@ -30,8 +30,8 @@ from variants.normalizers.sink_softmax import oracle_sink_softmax, sink_softmax
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "The models that have it are of 20 and 120 billion parameters, and their model card "
-        "reports no comparison with and without the sink."
+        "The models of OpenAI that have it are of 20 and 120 billion parameters. Their model card "
+        "reports no comparison with and without the sink, so it claims no advantage."
     ),
 )
 class LearnedSinkNormalizer(Normalizer):

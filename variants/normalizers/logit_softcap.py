@@ -48,7 +48,7 @@ class LogitSoftcapConfig(Config):
     ),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Gemma 2 caps the logits of models of two to 27 billion parameters, and reports no "
+        "The Gemma Team cap the logits of models of 2 to 27 billion parameters, and report no "
         "comparison with and without the cap. Logits of models of this size hardly reach it."
     ),
 )

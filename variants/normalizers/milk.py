@@ -79,9 +79,9 @@ register_recipe(
     cost=1.8,
     default_task=DefaultTask(task="transduction[rule=copy]"),
     does_not_show=(
-        "Arivazhagan et al. report a better trade of quality for delay than other "
-        "simultaneous translation (WMT corpora of millions of pairs), and no gain of quality "
-        "over soft attention. Delays are measured on `incremental_translation`."
+        "Arivazhagan et al. report a better trade of quality for delay than other simultaneous "
+        "translation, on corpora of real sentences (WMT), and no gain of quality over soft "
+        "attention. Delays are measured on `incremental_translation`."
     ),
     deviations=(
         "those of the normalizer `milk`, of the loss `latency` and of the additive score; the "

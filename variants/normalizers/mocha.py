@@ -89,8 +89,9 @@ register_recipe(
     cost=1.8,
     default_task=DefaultTask(task="transduction[rule=copy]"),
     does_not_show=(
-        "Chiu and Raffel report reading word by word at the quality of soft attention (speech"
-        " recognition), and no clear gain of quality over it. Delays are measured on "
+        "Chiu and Raffel report reading word by word at the quality of soft attention, and no "
+        "clear gain of quality over it: 13.9% and 14.2% wrong words on the Wall Street Journal "
+        "corpus of speech, and worse summaries of news. Delays are measured on "
         "`incremental_translation` and on speech."
     ),
     deviations=(

@@ -57,9 +57,9 @@ register_recipe(
     cost=1.4,
     default_task=DefaultTask(task="transduction[rule=copy]"),
     does_not_show=(
-        "Raffel et al. report linear time and reading word by word at a quality near that of "
-        "soft attention, and no gain of quality over it. Delays are measured on "
-        "`incremental_translation` and on speech."
+        "Raffel et al. report linear time and reading word by word at a quality near that of soft "
+        "attention, and no gain of quality over it, on recordings of 630 speakers (TIMIT) and on "
+        "texts. Delays are measured on `incremental_translation` and on speech."
     ),
     deviations=(
         "those of the normalizer `raffel_monotonic` and of the additive score; the noise "

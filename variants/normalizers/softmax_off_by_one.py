@@ -28,7 +28,7 @@ from variants.normalizers.sink_softmax import oracle_sink_softmax, sink_softmax
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Miller proposes it against the very large activations of language models, which hinder "
-        "their quantization. Nothing is quantized here."
+        "their quantization, and reports no measurement. Nothing is quantized here."
     ),
 )
 class SoftmaxOffByOneNormalizer(Normalizer):

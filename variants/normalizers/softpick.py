@@ -35,8 +35,9 @@ EPS = 1e-6
     citation=Citation(text="Zuhri et al., 2025", url="https://arxiv.org/abs/2504.20966"),
     default_task=DefaultTask(task="recall"),
     does_not_show=(
-        "Zuhri et al. report language models without attention sinks and without very large "
-        "activations, which are easier to quantize. Nothing is quantized here."
+        "Zuhri et al. report language models of 340 million and 1.8 billion parameters without "
+        "attention sinks and without very large activations, which are easier to quantize. Nothing "
+        "is quantized here."
     ),
 )
 class SoftpickNormalizer(Normalizer):

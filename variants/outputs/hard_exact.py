@@ -126,7 +126,8 @@ register_recipe(
     deviations="those of the output `hard_exact` and of the additive score.",
     does_not_show=(
         "Wu et al. report better inflection, transliteration and pronunciation than soft "
-        "attention. Their words are about as long as those of training. Here strings are longer, "
-        "and attention by content, hard or soft, does not find places that it has not seen."
+        "attention, with an encoder of two layers and states of width 400. Their words are about "
+        "as long as those of training. Here strings are longer, and attention by content, hard or "
+        "soft, does not find places that it has not seen."
     ),
 )

@@ -75,9 +75,9 @@ register_recipe(
     cost=1.1,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     does_not_show=(
-        "Vinyals et al. report convex hulls and tours of points, where an answer is a position "
-        "and the number of positions changes. Here an answer is a word of a fixed vocabulary, "
-        "which an ordinary output can say as well."
+        "Vinyals et al. report convex hulls and tours of points with an LSTM of 512 units, where "
+        "an answer is a position and the number of positions changes. Here an answer is a word of "
+        "a fixed vocabulary, which an ordinary output can say as well."
     ),
     deviations="those of the output `pointer_net` and of the additive score.",
 )

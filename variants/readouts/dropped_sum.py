@@ -54,9 +54,9 @@ class DroppedSumConfig(Config):
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     does_not_show=(
-        "Dropped weights are part of the published code of the transformer, for which no gain "
-        "is reported apart. Every batch of this task is new, so that there is nothing to learn "
-        "by heart."
+        "Dropped weights are part of the published code of the transformer, which Rush explains, "
+        "and no gain is reported for them apart. Every batch of this task is new, so that there is "
+        "nothing to learn by heart."
     ),
 )
 class DroppedSum(Readout):

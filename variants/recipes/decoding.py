@@ -23,9 +23,10 @@ register_recipe(
     ),
     default_task=DefaultTask(task="transduction[rule=copy,decode=true]"),
     does_not_show=(
-        "Wu et al. report gains of translations by a network with eight layers, trained on "
-        "millions of sentences. Here strings are longer than those of training, and the beam "
-        "chooses among strings whose attention has lost its place."
+        "Wu et al. report gains of translations by a network with 8 layers a side, trained on the "
+        "corpora of WMT 2014 (36 million pairs of English and French). Here strings are longer "
+        "than those of training, and the beam chooses among strings whose attention has lost its "
+        "place."
     ),
 )
 

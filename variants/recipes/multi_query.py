@@ -21,6 +21,7 @@ register_recipe(
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Shazeer reports much faster decoding at a quality slightly below that of one key and "
-        "value a head, and no gain of quality."
+        "value a head, and no gain of quality, from English to German (WMT 2014) with 6 layers of "
+        "width 1024 and 8 heads. The score of this task does not count the time of decoding."
     ),
 )

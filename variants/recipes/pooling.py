@@ -47,8 +47,8 @@ register_recipe(
     cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
     does_not_show=(
-        "Yang et al. report it behind attention in table 2, so that no advantage is claimed: it "
-        "is what attention is compared with."
+        "Yang et al. report it behind attention in table 2, so that no advantage is claimed. It is "
+        "what attention is compared with."
     ),
 )
 

@@ -24,7 +24,8 @@ register_recipe(
     default_task=DefaultTask(task="offset"),
     does_not_show=(
         "Kazemnejad et al. report that decoders without positions generalize to longer inputs "
-        "better than those with positions, on small reasoning tasks and in networks of many "
-        "layers. The baseline of causal tasks has no positions here, so that both are the same."
+        "better than those with positions, on small reasoning tasks (up to 20 items in training, "
+        "up to 40 in tests) with 107 million parameters. The baseline of causal tasks has no "
+        "positions here, so that both are the same."
     ),
 )

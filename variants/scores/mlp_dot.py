@@ -53,8 +53,8 @@ class MlpDotConfig(Config):
     cost=1.1,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     does_not_show=(
-        "Chan et al. use it in a speech recognizer and do not compare it with other scores, so "
-        "the paper claims no advantage."
+        "Chan et al. use it in a speech recognizer and do not compare it with other scores. The "
+        "paper claims no advantage."
     ),
 )
 class MlpDotScore(Score):
