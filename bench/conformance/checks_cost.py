@@ -42,7 +42,8 @@ class Meter(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operation and count it."""
         found = func(*args, **(kwargs or {}))
-        made = [leaf for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
+        leaves = (found,) if isinstance(found, Tensor) else tree_leaves(found)
+        made = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         formula: Callable[..., int] | None = flop_registry.get(func._overloadpacket)
         if func._overloadpacket is FUSED:
             self.operations += sdpa_flop_count(*(leaf.shape for leaf in args[:3]))
