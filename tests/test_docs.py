@@ -216,6 +216,25 @@ def test_pages_count_the_decisions_of_quick_as_the_report_does():
     assert f"{reversal['better']} of reversal in recurrent networks" in limits
 
 
+def test_pages_say_how_often_skewed_and_failing_runs_deceive_the_chosen_test_as_decision_23_does():
+    lines = (ROOT / "docs/adr/023-decisions.md").read_text(encoding="utf-8").splitlines()
+    (head,) = (
+        line.split("|") for line in lines if line.startswith("| variants, seeds | procedure")
+    )
+    chosen = [line.split("|") for line in lines if "| moderated variants |" in line]
+    skewed, failing = (
+        [round(100 * float(line[head.index(f" {kind} ")])) for line in chosen]
+        for kind in ("skewed", "one fails")
+    )
+    assert len(skewed) == 6
+    assert 6 <= min(skewed) <= max(skewed) <= 8
+    assert 35 < max(failing) <= 40
+    for name in ("docs/limits.md", "docs/statistics.md", "reports/sections/decisions.py"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert "6 to 8%" in text, name
+        assert "up to 40%" in text, name
+
+
 def test_two_thirds_of_the_calibrated_rates_lie_at_an_end_of_the_grid():
     choices = [one for name in registry.registrations("task") for one in stored_choices(name)]
     rates = [rate for choice in choices for rate in choice.rates.values()]

@@ -1,15 +1,20 @@
 """Error rates and power of procedures that could decide primary hypotheses: the tables of ADR 23.
 
-    python tests/benchmarks/power_of_tests.py --tables 4000
+    python tests/benchmarks/power_of_tests.py --tables 8000
+    python tests/benchmarks/power_of_tests.py --stored
 
 Tables of scores are drawn with the spreads of the published runs, or with other shapes, without a
 true difference (family-wise error rate) and with one (power). Every procedure tests each contender
-against the baseline and against uniform at 5% together.
+against the baseline and against uniform at 5% together. A score is the share of `EXAMPLES` test
+examples that are right. With `--stored` nothing is drawn: the stored rows are tested on each scale.
 """
 
 import argparse
 import warnings
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -18,17 +23,36 @@ from numpy.typing import NDArray
 from scipy import special
 
 import results
+from bench.api.loading import load_package
+from bench.api.options import complete
+from bench.api.selector import parse
 from reports.catalog import Catalog
+from reports.folder import read_folder
+from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.grouping import comparisons
+from reports.tested import tested_comparisons
 
 Values = NDArray[np.float64]
 """Tables, variants, seeds: the baseline first, then uniform, then contenders."""
 Pairs = list[tuple[int, int]]
 PUBLISHED = Path(__file__).parents[2] / "results" / "published"
+EXAMPLES = 2500
+"""Test examples of a score, as many as the scored symbols of common tasks of `quick`."""
+SPREAD = 0.01
+"""Median spread over seeds of a table around 0.5: that of `EXAMPLES` examples, and nearly that of
+published comparisons, whose median is 0.017."""
+WIDEST = 12.0
+"""Largest spread in units of the median, so that scores stay between 0 and 1; a twentieth of the
+published ones are wider."""
+ERRORS, VARIATION = 0.02, 0.25
+"""Near 1: the share of errors, and the median spread of a seed's share of errors, relative to it.
+It is 0.13 in published variants from 0.9 to 0.98, and 0.75 to 0.87 in those above."""
 DRAWS = 1000
 """Tables that the bootstrap draws; a p value of 1 / DRAWS must survive Holm's correction."""
-FAILED, RARE = 20.0, 0.1
-"""A seed that does not learn is so many deviations lower, with this probability."""
+BOOTSTRAPPED = 1000
+"""Tables on which the bootstrap is tried, which takes long."""
+FAILED, RARE, OFTEN = 20.0, 0.1, 0.2
+"""A seed that does not learn is so many deviations lower, with one of these probabilities."""
 
 
 def published_spreads(least: int = 5) -> list[Values]:
@@ -62,14 +86,39 @@ def published_rests(least: int = 5) -> Values:
 
 
 class Tables:
-    """Draws tables of scores."""
+    """Draws tables of scores, each a share of `EXAMPLES` examples that are right."""
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.published = published_spreads()
         self.rests = published_rests()
 
-    def draw(self, kind: str, shape: tuple[int, int, int]) -> Values:
+    def draw(self, kind: str, shape: tuple[int, int, int], apart: float = 0.0) -> Values:
+        """Tables of a kind; contenders are better by so many median deviations."""
+        if kind == "near one":
+            return self.near_one(shape)
+        if kind == "ceiling":
+            return 1 - self.rng.poisson(0.5, shape) / EXAMPLES
+        values = self._deviations(kind, shape)
+        values[:, 2:] += apart
+        return np.rint(np.clip(0.5 + SPREAD * values, 0, 1) * EXAMPLES) / EXAMPLES
+
+    def near_one(self, shape: tuple[int, int, int], times: float = 1.0) -> Values:
+        """Few errors, of which a reference makes some times as many as a contender.
+
+        The share of errors of a seed has a beta distribution with the mean of its variant, so that
+        variants of unequal spreads have equal mean scores; the errors are binomial.
+        """
+        tables, variants, _ = shape
+        spread = np.minimum(VARIATION * self._spreads(tables, variants), 1.0)
+        mean = np.full((1, variants, 1), ERRORS)
+        mean[:, :2] *= times
+        strength = np.maximum((1 - mean) / mean / np.maximum(spread, 0.01) ** 2 - 1, 1e-3)
+        share = self.rng.beta(mean * strength, (1 - mean) * strength, shape)
+        return 1 - self.rng.binomial(EXAMPLES, share) / EXAMPLES
+
+    def _deviations(self, kind: str, shape: tuple[int, int, int]) -> Values:
+        """Distances from the common mean, in median deviations."""
         tables, variants, seeds = shape
         noise = self.rng.normal(size=shape)
         common = self.rng.normal(size=(tables, 1, seeds))
@@ -77,6 +126,10 @@ class Tables:
             return self._spreads(tables, variants) * self._shaped(kind, noise)
         if kind == "flaky":
             return noise - FAILED * (self.rng.random(shape) < RARE)
+        if kind == "one fails":
+            # its mean is that of all others, because its other runs are better by as much
+            noise[:, 2] += FAILED * (OFTEN - (self.rng.random((tables, seeds)) < OFTEN))
+            return noise
         if kind == "paired":
             return 3 * common + self.rng.uniform(0.5, 2, (tables, variants, 1)) * noise
         if kind == "opposite":
@@ -87,8 +140,6 @@ class Tables:
             wide = np.arange(variants) < round(0.4 * variants)
             spread = self.rng.permuted(np.broadcast_to(wide, (tables, variants)), axis=1)
             return np.where(spread, 10.0, 1.0)[..., None] * noise
-        if kind == "ceiling":
-            return -self.rng.poisson(0.5, shape).astype(float)
         return noise
 
     def _shaped(self, kind: str, noise: Values) -> Values:
@@ -98,7 +149,8 @@ class Tables:
 
     def _spreads(self, tables: int, variants: int) -> Values:
         picked = self.rng.integers(len(self.published), size=tables)
-        return np.stack([self.rng.choice(self.published[at], variants) for at in picked])[..., None]
+        found = np.stack([self.rng.choice(self.published[at], variants) for at in picked])
+        return np.minimum(found, WIDEST)[..., None]
 
 
 KINDS = (
@@ -110,8 +162,10 @@ KINDS = (
     "flaky",
     "paired",
     "opposite",
-    "ceiling",
     "mixed",
+    "near one",
+    "ceiling",
+    "one fails",
 )
 Test = Callable[[Values, Pairs], Values]
 """P values: tables, hypotheses."""
@@ -144,21 +198,34 @@ def dunnett(values: Values, pairs: Pairs) -> Values:
     """The block design with Dunnett's p values: two controls, each with half of the 5%.
 
     Differences to one control share it, so their t values are correlated by one half. The largest
-    of them is drawn 100,000 times. The hypothesis baseline against uniform goes with the baseline.
+    of them is drawn 100,000 times. The hypothesis baseline against uniform goes with those against
+    uniform. Whatever the dependence of both families, they are wrong in 5% together at most.
     """
     t, freedom = block_ratios(values, pairs)
-    rng = np.random.default_rng(0)
-    of_control = {
-        other: [at for at, pair in enumerate(pairs) if pair[1] == other] for other in (0, 1)
-    }
+    of_control = [[at for at, pair in enumerate(pairs) if pair[1] == other] for other in (0, 1)]
     p = np.empty_like(t)
-    for places in of_control.values():
-        each = rng.normal(size=(100_000, len(places))) + rng.normal(size=(100_000, 1))
-        spread = np.sqrt(2 * rng.chisquare(freedom, size=(100_000, 1)) / freedom)
-        largest = np.sort(np.abs(each / spread).max(axis=1))
+    for places in of_control:
+        largest = largest_ratios(tuple(pairs[at] for at in places), values.shape[1], freedom)
         below = np.searchsorted(largest, np.abs(t[:, places]))
         p[:, places] = np.minimum(1, 2 * (1 - below / len(largest)))
     return p
+
+
+def both_controls(values: Values, pairs: Pairs) -> Values:
+    """The block design with the distribution of the largest t value of all hypotheses at once."""
+    t, freedom = block_ratios(values, pairs)
+    largest = largest_ratios(tuple(pairs), values.shape[1], freedom)
+    return np.asarray(1 - np.searchsorted(largest, np.abs(t)) / len(largest))
+
+
+@cache
+def largest_ratios(pairs: tuple[tuple[int, int], ...], variants: int, freedom: int) -> Values:
+    """100,000 largest t values of these differences of equal variants, in order."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(100_000, variants))
+    error = np.sqrt(2 * rng.chisquare(freedom, size=100_000) / freedom)
+    gaps = np.stack([means[:, one] - means[:, other] for one, other in pairs])
+    return np.asarray(np.sort(np.abs(gaps).max(axis=0) / error))
 
 
 def block_ratios(values: Values, pairs: Pairs) -> tuple[Values, int]:
@@ -215,16 +282,24 @@ def inverse_trigamma(values: Values) -> Values:
 
 
 def bootstrap(values: Values, pairs: Pairs) -> Values:
-    """Percentiles over seeds drawn again, with the noise of 500 test examples added."""
-    rng, (tables, _, seeds) = np.random.default_rng(0), values.shape
-    draws = rng.integers(seeds, size=(DRAWS, seeds))
-    # a seed deviation is that of about 500 examples at the sizes of the bench
-    means = values[:, :, draws].mean(axis=3) + 0.2 * rng.normal(size=(*values.shape[:2], DRAWS))
+    """Percentiles over seeds drawn again, and the test examples of each drawn seed drawn again.
+
+    A score is k of n right, so n examples drawn again are a binomial draw of k / n. Of a seed that
+    is drawn w times, w n examples are drawn. Variants have the seeds of a draw in common, and not
+    its examples, because stored rows do not say which examples were right.
+    """
+    rng, seeds = np.random.default_rng(0), values.shape[2]
+    times = rng.multinomial(seeds, np.full(seeds, 1 / seeds), size=DRAWS)
+    tables = values[:BOOTSTRAPPED]
+    right = np.zeros((*tables.shape[:2], DRAWS), dtype=np.int64)
+    for seed in range(seeds):
+        right += rng.binomial(EXAMPLES * times[:, seed], tables[:, :, seed, None])
     found = []
     for one, other in pairs:
-        below = ((means[:, one] - means[:, other]) <= 0).mean(axis=1)
+        gaps = right[:, one] - right[:, other]
+        below = (gaps < 0).mean(axis=1) + 0.5 * (gaps == 0).mean(axis=1)
         found.append(np.maximum(2 * np.minimum(below, 1 - below), 1 / DRAWS))
-    return np.stack(found, axis=1).reshape(tables, -1)
+    return np.stack(found, axis=1)
 
 
 def moderated_variants(values: Values, pairs: Pairs) -> Values:
@@ -257,19 +332,77 @@ def moderated_variants(values: Values, pairs: Pairs) -> Values:
     return np.stack(found, axis=1)
 
 
+def logits(values: Values, examples: int = EXAMPLES) -> Values:
+    """Empirical logits: half an example is added to those right and to those wrong."""
+    return np.log((values * examples + 0.5) / ((1 - values) * examples + 0.5))
+
+
+def arcsines(values: Values, examples: int = EXAMPLES) -> Values:
+    """The scale on which binomial counts have one variance (Anscombe, 1948, section 3)."""
+    return np.arcsin(np.sqrt((values * examples + 3 / 8) / (examples + 3 / 4)))
+
+
+def log_errors(values: Values, examples: int = EXAMPLES) -> Values:
+    """Logarithms of the numbers of errors, with half an error more."""
+    return np.log((1 - values) * examples + 0.5)
+
+
+def on_logits(values: Values, pairs: Pairs) -> Values:
+    return moderated_variants(logits(values), pairs)
+
+
+def on_arcsines(values: Values, pairs: Pairs) -> Values:
+    return moderated_variants(arcsines(values), pairs)
+
+
+def on_log_errors(values: Values, pairs: Pairs) -> Values:
+    return moderated_variants(log_errors(values), pairs)
+
+
+def quasi_binomial(values: Values, pairs: Pairs) -> Values:
+    """Error counts with a binomial variance times one dispersion of the table, at least 1.
+
+    The dispersion is Pearson's, and the variance of a difference that of two equal variants.
+    """
+    _, variants, seeds = values.shape
+    share = values.mean(axis=2, keepdims=True)
+    noise = share * (1 - share) / EXAMPLES
+    squares = np.where(noise > 0, (values - share) ** 2 / np.where(noise > 0, noise, 1), 0)
+    freedom = variants * (seeds - 1)
+    dispersion = np.maximum(squares.sum(axis=(1, 2)) / freedom, 1)
+    found = []
+    for one, other in pairs:
+        both = (share[:, one, 0] + share[:, other, 0]) / 2
+        error = np.sqrt(2 * dispersion * both * (1 - both) / EXAMPLES / seeds)
+        gap = share[:, one, 0] - share[:, other, 0]
+        found.append(two_sided(ratio(gap, error), freedom))
+    return np.stack(found, axis=1)
+
+
 PROCEDURES: dict[str, Test] = {
     "paired t": paired_t,
     "block design": block_design,
     "block, Dunnett": dunnett,
+    "block, both controls": both_controls,
     "moderated differences": moderated_differences,
     "limma": limma,
     "bootstrap": bootstrap,
+    "quasi-binomial": quasi_binomial,
+    "logit": on_logits,
+    "log errors": on_log_errors,
+    "arcsine": on_arcsines,
     "moderated variants": moderated_variants,
 }
 
 
-ONE_STEP = (dunnett,)
+ONE_STEP = (dunnett, both_controls)
 """Procedures whose p values are corrected already."""
+SCALES: dict[str, Callable[[Values, int], Values]] = {
+    "scores": lambda values, _: values,
+    "arcsine": arcsines,
+    "logit": logits,
+    "log errors": log_errors,
+}
 
 
 def holm(p_values: Values) -> Values:
@@ -285,37 +418,95 @@ def primary(variants: int) -> Pairs:
     return [(one, other) for other in (0, 1) for one in range(2, variants)] + [(0, 1)]
 
 
-def main() -> None:
-    """Print both tables as Markdown."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--tables", type=int, default=2000)
-    asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--variants", type=int, nargs="+", default=(4, 9))
-    asked.add_argument("--procedures", nargs="+", default=PROCEDURES, choices=PROCEDURES)
-    options = asked.parse_args()
-    tables = Tables(options.seed)
-    heads = [*KINDS, "power 3", "power 6", "power 12"]
+def powers(tables: Tables, shape: tuple[int, int, int]) -> dict[str, Values]:
+    """Tables with true differences."""
+    found = {f"power {size}": tables.draw("resampled", shape, size) for size in (3, 6, 12)}
+    return found | {
+        "half": tables.near_one(shape, 2),
+        "quarter": tables.near_one(shape, 4),
+    }
+
+
+def simulate(count: int, seed: int, sizes: list[int], procedures: list[str]) -> None:
+    """Print error rates and power as Markdown."""
+    tables = Tables(seed)
+    heads = [*KINDS, "power 3", "power 6", "power 12", "half", "quarter"]
     print(f"| variants, seeds | procedure | {' | '.join(heads)} |")
     print(f"| --- | --- |{' ---: |' * len(heads)}")
-    for variants, seeds in product(options.variants, (3, 5, 8)):
-        shape, pairs = (options.tables, variants, seeds), primary(variants)
-        equal = {kind: tables.draw(kind, shape) for kind in KINDS}
-        apart = []
-        for size in (3, 6, 12):
-            values = tables.draw("resampled", shape)
-            values[:, 2:] += size
-            apart.append(values)
-        for name, test in PROCEDURES.items():
-            if name not in options.procedures:
-                continue
+    for variants, seeds in product(sizes, (3, 5, 8)):
+        shape, pairs = (count, variants, seeds), primary(variants)
+        equal = [tables.draw(kind, shape) for kind in KINDS]
+        apart = powers(tables, shape).values()
+        for name in procedures:
+            test = PROCEDURES[name]
             corrected = (lambda p: p) if test in ONE_STEP else holm
-            found = [corrected(test(equal[kind], pairs)) < 0.05 for kind in KINDS]
+            found = [corrected(test(one, pairs)) < 0.05 for one in equal]
             errors = [one.any(axis=1).mean() for one in found]
             power = [
                 (corrected(test(one, pairs))[:, : variants - 2] < 0.05).mean() for one in apart
             ]
             cells = " | ".join(f"{share:.3f}" for share in (*errors, *power))
             print(f"| {variants}, {seeds} | {name} | {cells} |", flush=True)
+
+
+def examples_of(task: str) -> int:
+    """Test examples that the options of a task ask for; 500 where they name no number."""
+    options = complete("task", parse(task)).options
+    asked = [options[name] for name in ("evaluate", "test") if options.get(name)]
+    return int(str(asked[0])) if asked else 500
+
+
+def rescaled(one: Comparison, scale: str) -> Comparison | None:
+    """The same scores on another scale; None where they have no highest or no lowest value."""
+    low, high = one.ranked_by.limits
+    if not np.isfinite(high - low):
+        return None
+    examples, change = examples_of(one.task), SCALES[scale]
+    given = {
+        variant: {
+            seed: float(change(np.array((value - low) / (high - low)), examples))
+            for seed, value in by_seed.items()
+        }
+        for variant, by_seed in one.scores.items()
+    }
+    # falling logarithms of errors only turn better into worse
+    return replace(one, given=given, measured=replace(one.ranked_by, limits=(-np.inf, np.inf)))
+
+
+def stored() -> None:
+    """Print how many primary hypotheses of stored rows have a significant difference, by scale."""
+    load_package("tasks")
+    print(f"| run | hypotheses | of bounded scores | {' | '.join(SCALES)} |")
+    print(f"| --- |{' ---: |' * (len(SCALES) + 2)}")
+    for name in ("quick", "families", "modern", "flagship"):
+        every = tested_comparisons(read_folder(PUBLISHED / f"{name}.parquet"))
+        found: Counter[str] = Counter()
+        for one in every:
+            found["hypotheses"] += len(one.primary)
+            for scale in SCALES:
+                other = rescaled(one, scale)
+                if other is None:
+                    continue
+                found["bounded"] += len(one.primary) if scale == "scores" else 0
+                outcomes = [decision.outcome for decision in other.primary.values()]
+                found[scale] += sum(outcome in ("better", "worse") for outcome in outcomes)
+        cells = [found["hypotheses"], found["bounded"], *(found[scale] for scale in SCALES)]
+        print(f"| {name} | {' | '.join(map(str, cells))} |", flush=True)
+
+
+def main() -> None:
+    """Print what is asked."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--tables", type=int, default=2000)
+    asked.add_argument("--seed", type=int, default=0)
+    asked.add_argument("--variants", type=int, nargs="+", default=(4, 9))
+    asked.add_argument("--procedures", nargs="+", default=[*PROCEDURES], choices=PROCEDURES)
+    asked.add_argument("--stored", action="store_true")
+    options = asked.parse_args()
+    if options.stored:
+        stored()
+    else:
+        simulate(options.tables, options.seed, options.variants, options.procedures)
 
 
 if __name__ == "__main__":
