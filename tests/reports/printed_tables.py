@@ -32,27 +32,23 @@ def cells(line: str) -> list[str]:
 def tables(page: Path, head: str) -> list[Printed]:
     """Tables that have a column of this name."""
     found, heading = [], ""
-    lines = page.read_text(encoding="utf-8").splitlines()
+    lines = ["", *page.read_text(encoding="utf-8").splitlines(), ""]
     for at, line in enumerate(lines):
-        if line.startswith("#"):
-            heading = unescaped(line.lstrip("# "))
-        if line.startswith("<details><summary>"):
-            heading = unescaped(line.removeprefix("<details><summary>").split("</summary>")[0])
-        above = at and lines[at - 1].startswith("|")
-        if above or not line.startswith("|"):
-            continue
-        heads: list[str] = []
-        for one in (unescaped(text.split("<br>")[0]) for text in cells(line)):
-            heads.append(f"{one} (2)" if one in heads else one)
-        if head not in heads:
-            continue
-        rows = []
-        for row in lines[at + 2 :]:
-            if not row.startswith("|"):
-                break
-            rows.append(dict(zip(heads, cells(row), strict=True)))
-        found.append(Printed(heading, tuple(heads), tuple(rows)))
-    return found
+        above = re.match(r"#+ (.*)|<details><summary>(.*)</summary>", line)
+        heading = unescaped(above[1] or above[2]) if above else heading
+        if line.startswith("|") and not lines[at - 1].startswith("|"):
+            end = next(n for n in range(at, len(lines)) if not lines[n].startswith("|"))
+            found.append(_table(heading, lines[at:end]))
+    return [one for one in found if head in one.heads]
+
+
+def _table(heading: str, lines: list[str]) -> Printed:
+    """A table of its lines: heads, their sides, rows."""
+    heads: list[str] = []
+    for one in (unescaped(text.split("<br>")[0]) for text in cells(lines[0])):
+        heads.append(f"{one} (2)" if one in heads else one)
+    rows = [dict(zip(heads, cells(line), strict=True)) for line in lines[2:]]
+    return Printed(heading, tuple(heads), tuple(rows))
 
 
 def name_of(cell: str) -> str:

@@ -1,18 +1,20 @@
 """What published pages say over all tasks, computed again from rows by pandas and SciPy alone.
 
 Estimates are compared to the last printed digit. Bounds of bootstrap intervals depend on draws, so
-they are drawn again by other code: the share of new draws beyond a printed bound must be 2.5% but for
-`ERRORS` standard errors of the number of draws behind it.
+they are drawn again by other code: the share of new draws beyond a printed bound must be 2.5% but
+for `ERRORS` standard errors of the numbers of draws.
 """
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from moderated_again import Array
 from printed_tables import name_of, numbers, says, says_p, tables, unescaped
-from recomputed import PAGES, RANKED, Array, Compared, Pack, pack_of
+from recomputed import PAGES, RANKED, Compared, Pack, pack_of
 from scipy import stats
 
 from reports.folder import read_folder
@@ -50,7 +52,7 @@ def shared(pack: Pack) -> dict[str, list[Compared]]:
     return {n: those for n, those in found.items() if len({x.task for x in those}) >= LEAST_TASKS}
 
 
-def place(one: Compared, name: str) -> float:
+def place(name: str, one: Compared) -> float:
     """From 1; equal means share the mean of their places."""
     means = -one.sign * one.means[one.order]
     return float(means.rank(method="average")[name])
@@ -147,12 +149,12 @@ def on_a_scale(one: Compared) -> bool:
     if ceiling is None or one.uniform not in one.scores.index:
         return False
     low, high = one.limits
-    return bool(abs(ceiling - one.means[one.uniform]) > 0.05 * (high - low))
+    return bool(abs(ceiling - one.means[str(one.uniform)]) > 0.05 * (high - low))
 
 
 def scaled(one: Compared, name: str) -> "pd.Series[float]":
     """Scores by seed, where 0 is uniform attention and 1 the best possible score."""
-    zero, ceiling = one.means[one.uniform], one.about["ceiling"]
+    zero, ceiling = one.means[str(one.uniform)], one.about["ceiling"]
     return (one.scores.loc[name].dropna() - zero) / (ceiling - zero)
 
 
@@ -184,7 +186,7 @@ def check_middle(found: Sequence[Compared], name: str, base: str, told: Sequence
     check_bounds(told[0], stats.trim_mean(np.concatenate(drawn, axis=1), 0.25, axis=1), name)
 
 
-@pytest.mark.parametrize("name", ("families", "modern"))
+@pytest.mark.parametrize("name", ["families", "modern"])
 def test_the_table_over_all_tasks_is_that_of_other_code(name: str) -> None:
     pack = pack_of(name)
     (table,) = tables(PAGES / name / "report.md", TABLE)
@@ -197,7 +199,7 @@ def test_the_table_over_all_tasks_is_that_of_other_code(name: str) -> None:
         row = rows[pack.label(variant)]
         assert row["Comparisons"] == str(len(those)), variant
         mean, of = row[TABLE].split(" of ")
-        assert says(mean, over_uses(those, lambda one, v=variant: place(one, v))), variant
+        assert says(mean, over_uses(those, partial(place, variant))), variant
         assert says(of, over_uses(those, lambda one: float(len(one.order)))), variant
         test = [unescaped(row[head]) for head in tested] or ["—", "—"]
         check_against(those, variant, [one.base for one in those], row[against], test[0])
@@ -235,7 +237,8 @@ def sharing(known: Sequence[Compared], base: str) -> tuple[list[str], list[Compa
     return shown, tasks
 
 
-@pytest.mark.parametrize("name", ("quick", "families", "modern"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["quick", "families", "modern"])
 def test_performance_profiles_are_those_of_other_code(name: str) -> None:
     pack, folder = pack_of(name), read_folder(pack_of(name).path)
     known = [one for one in pack.comparisons if one.decides and on_a_scale(one)]

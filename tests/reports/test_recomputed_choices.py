@@ -7,13 +7,13 @@ the baseline's: by the rule of docs/statistics.md, written a second time.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
-import numpy as np
 import pandas as pd
 import pytest
+from moderated_again import ROUNDING
 from printed_tables import Row, marks_of, name_of, numbers, says, says_p, tables, unescaped
-from recomputed import LEVEL, PAGES, ROUNDING, Compared, options, pack_of
+from recomputed import LEVEL, PAGES, Compared, options, pack_of
 from scipy import stats
 
 RUNS = ("flagship", "multi30k", "modern", "quick", "families")
@@ -40,17 +40,23 @@ class Interval:
         return cls(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
 
 
+@cache
+def step_times(one: Compared) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Log time of a training step by variant and seed, and whether the processor was the usual."""
+    cells = one.rows.drop_duplicates("cell").set_index(["variant", "seed"])["processor"]
+    usual = (cells == cells.mode().min()).unstack("seed")
+    times = (one.whole or one).values("train_step_time_ms", "")
+    return times.map(math.log), usual
+
+
 def step_logs(one: Compared, name: str, other: str) -> "pd.Series[float]":
     """Logarithm of the ratio of two step times by seed, of cells on the most used processor."""
-    table = (one.whole or one).values("train_step_time_ms", "")
-    cells = one.rows.drop_duplicates("cell")
-    most = cells["processor"].mode().min()
-    away = cells[cells["variant"].isin([name, other]) & (cells["processor"] != most)]["seed"]
-    if not {name, other} <= {*table.index}:
+    logs, usual = step_times(one)
+    if not {name, other} <= {*logs.index}:
         return pd.Series(dtype=float)
-    both = table.loc[[name, other]].drop(columns=[*away.unique()], errors="ignore")
-    both = both.dropna(axis=1)
-    return np.log(both.loc[name] / both.loc[other])
+    gaps = (logs.loc[name] - logs.loc[other]).dropna()
+    alike = usual.loc[name].eq(True) & usual.loc[other].eq(True)
+    return gaps[gaps.index.isin(alike.index[alike])]
 
 
 def cost_of(found: Sequence[Compared], name: str, other: str) -> Interval:
@@ -63,7 +69,7 @@ def cost_of(found: Sequence[Compared], name: str, other: str) -> Interval:
     return Interval.of_ratio(common.mean(axis=1))
 
 
-@lru_cache
+@cache
 def noise_of(run: str) -> float:
     """Twice the half-width of the cost of the A/A control, as a factor."""
     pack = pack_of(run)
@@ -85,26 +91,29 @@ def tied(one: Compared) -> list[str]:
     return [name for name in first if one.beats(name, one.uniform)] or first
 
 
-def is_outdone(one: Compared, name: str, others: Sequence[str]) -> bool:
-    """Whether another tied one is better, worse in no seed, and not shown to be the same."""
-    longest = pd.DataFrame()
+@cache
+def on_the_longest(one: Compared) -> pd.DataFrame:
+    """Scores on the longest inputs of the test, where training had none as long."""
     reach = one.about.get("trained_to")
     metric = one.metric.removeprefix("along_training_").removeprefix("beyond_training_")
     parts = {} if reach is None else one.parts(metric, "length")
-    if parts and max(parts) > float(reach or 0):
-        longest = parts[max(parts)]
+    return parts[max(parts)] if parts and max(parts) > float(reach or 0) else pd.DataFrame()
+
+
+def is_outdone(one: Compared, name: str, others: Sequence[str]) -> bool:
+    """Whether another tied one is better, worse in no seed, and not shown to be the same."""
     margin = one.margin or 0.0
-    for scores in (one.scores, longest):
+    for scores in (one.scores, on_the_longest(one)):
         for other in others:
             if other == name or not {name, other} <= {*scores.index}:
                 continue
-            gaps = (one.sign * (scores.loc[other] - scores.loc[name])).dropna()
+            gaps = (one.sign * (scores.loc[other] - scores.loc[name])).dropna().to_numpy(float)
             if len(gaps) < 2 or gaps.min() < 0 or gaps.max() == 0:
                 continue
             size = scores.loc[[name, other]].abs().max().max()
             most = gaps.max()
-            if gaps.std() > ROUNDING * size:
-                half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std() / math.sqrt(len(gaps))
+            if gaps.std(ddof=1) > ROUNDING * size:
+                half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps))
                 most = max(abs(gaps.mean() - half), abs(gaps.mean() + half))
             if most > margin:
                 return True
@@ -157,8 +166,8 @@ class Use:
     def test(self) -> Compared:
         """That of which p is smallest."""
 
-        def ps(test: Compared) -> tuple[float, float]:
-            return tuple(p_of(test, self.variant, one) for one in (test.base, test.uniform))
+        def ps(test: Compared) -> list[float]:
+            return [p_of(test, self.variant, one) for one in (test.base, test.uniform)]
 
         return min(self.tied_on.get(self.variant, self.tests), key=ps)
 
@@ -174,6 +183,7 @@ def p_of(test: Compared, name: str, other: str | None) -> float:
     return 2.0 if math.isnan(found) else found
 
 
+@cache
 def non_neural(test: Compared) -> tuple[str, "pd.Series[float]"] | None:
     """The best non-neural baseline on the whole test."""
     found = {} if test.part else test.pack.non_neural(test.task, test.metric)
@@ -190,7 +200,7 @@ def beats_the_rest(test: Compared, name: str) -> bool:
     return len(gaps) > 0 and bool((gaps > 0).all())
 
 
-@lru_cache
+@cache
 def uses() -> list[Use]:
     """In the order of the page, without those of which nothing is known."""
     found = []
@@ -241,25 +251,14 @@ def check(use: Use, row: Row) -> None:
 def check_reference(use: Use, row: Row, beaten: str | None) -> None:
     """What it is better than, and how the baseline stands."""
     test, name, where = use.test, use.variant, (use.title, use.run)
-    label, base, uniform = test.pack.label, test.base, test.uniform
     told, marks = name_of(row["Compared with"]), marks_of(row["Compared with"])
     if beaten is None:
         assert told == row["p"] == "—", where
         return
-    assert told.endswith(f" of {label(beaten)}"), where
+    assert told.endswith(f" of {test.pack.label(beaten)}"), where
     assert says(numbers(told)[0], test.means[beaten]), where
     assert says_p(row["p"], test.p_better(name, beaten)), where
-    expected = []
-    if beaten == base:
-        if has_positions(test, name) and not has_positions(test, base):
-            expected.append("no positions")
-        if uniform in test.order and not test.beats(base, uniform):
-            expected.append("not above uniform attention")
-        if test.margin is not None and abs(test.test.ahead(name, base)) < test.margin:
-            expected.append("a difference below the margin of")
-    elif base not in (None, name):
-        worse = test.p_better(str(base), name) < LEVEL
-        expected.append("worse than" if worse else "n.s. against")
+    expected = reference_marks(test, name, beaten)
     if test.metric.startswith("along_training_") and not test.part:
         ended = Compared(test.pack, test.rows, metric=test.metric.removeprefix("along_training_"))
         ns = not (ended.beats(name, beaten) or ended.beats(beaten, name))
@@ -271,6 +270,23 @@ def check_reference(use: Use, row: Row, beaten: str | None) -> None:
     assert len(marks) == len(expected), (where, marks, expected)
     for mark, start in zip(marks, expected, strict=True):
         assert mark.startswith(start), (where, marks, expected)
+
+
+def reference_marks(test: Compared, name: str, beaten: str) -> list[str]:
+    """How marks of the reference begin that do not say how both stand after training."""
+    base, uniform = test.base, test.uniform
+    expected = []
+    if beaten == base:
+        if has_positions(test, name) and not has_positions(test, base):
+            expected.append("no positions")
+        if uniform in test.order and not test.beats(base, uniform):
+            expected.append("not above uniform attention")
+        if test.margin is not None and abs(test.test.ahead(name, base)) < test.margin:
+            expected.append("a difference below the margin of")
+    elif base not in (None, name):
+        worse = test.p_better(str(base), name) < LEVEL
+        expected.append("worse than" if worse else "n.s. against")
+    return expected
 
 
 def has_positions(test: Compared, name: str) -> bool:
@@ -336,7 +352,7 @@ def check_cost(use: Use, told: str) -> None:
         assert says(number, bound), where
 
 
-@pytest.mark.parametrize("at", (0, 1), ids=("uses of attention", "diagnostic tests"))
+@pytest.mark.parametrize("at", [0, 1], ids=("uses of attention", "diagnostic tests"))
 def test_the_page_of_choices_is_that_of_other_code(at: int) -> None:
     printed = tables(PAGES / "README.md", "Tied with")
     assert [one.heading for one in printed] == ["Uses of attention", "Diagnostic tests"]

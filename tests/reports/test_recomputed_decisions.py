@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from recomputed import Again, holm
+from moderated_again import Again, holm
 
 import results
 from reports.catalog import Catalog

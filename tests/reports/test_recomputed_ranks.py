@@ -6,14 +6,13 @@ beside names are those of ADR 9 and 23, written a second time in `recomputed.py`
 
 import math
 
+import numpy as np
 import pytest
-from printed_tables import Printed, Row, marks_of, name_of, numbers, says, says_p, tables
+from printed_tables import Printed, Row, marks_of, name_of, numbers, says, says_p, tables, unescaped
 from recomputed import PAGES, RANKED, Compared, pack_of
 from scipy import stats
 
 from reports.folder import read_folder
-
-TESTED = ("better", "worse", "equivalent", "undecided")
 
 
 def expected_rank(one: Compared, name: str) -> str:
@@ -67,9 +66,50 @@ def is_of(table: Printed, one: Compared) -> bool:
         return False
     shown = {names[name]: numbers(row[table.heads[2]]) for name, row in here.items()}
     return all(
-        bool(shown[name]) and says(shown[name][0], one.means[name])
-        for name in one.scores.index
+        bool(shown[name]) and says(shown[name][0], one.means[name]) for name in one.scores.index
     )
+
+
+def expected_verdict(one: Compared, name: str, reference: str | None) -> str:
+    """The outcome of a primary test, with what else is printed beside it."""
+    if reference is None or (name, reference) not in one.primary:
+        return "—"
+    outcome = one.outcome(name, reference)
+    if outcome == "equivalent":
+        return f"{outcome} {edge(one, name, reference)}".strip()
+    if outcome != "undecided" or one.test.still[one.test.at(name, reference)]:
+        return outcome
+    seeds = seeds_to_decide(one, name, reference)
+    return f"undecided ({f'about {seeds} seeds' if seeds else 'more than 200 seeds'})"
+
+
+def edge(one: Compared, name: str, other: str) -> str:
+    """Whether both are within 1% of the range from the best score, or from chance."""
+    low, high = one.limits
+    worst, best = (low, high) if one.sign > 0 else (high, low)
+    chance = one.about.get("chance")
+    means = one.means[[name, other]]
+    for words, level in (("ceiling", best), ("chance", worst if chance is None else chance)):
+        if math.isfinite(high - low) and ((means - level).abs() <= 0.01 * (high - low)).all():
+            return f"at {'the ' if words == 'ceiling' else ''}{words}"
+    return ""
+
+
+def seeds_to_decide(one: Compared, name: str, reference: str) -> int | None:
+    """Fewest seeds, of 200, with which 80% of runs decide if mean and spread stay."""
+    test, at = one.test, one.test.at(name, reference)
+    count, alpha = test.count[at], 0.05 / len(one.planned)
+    seeds = np.arange(count + 1, 201)
+    error = test.error[at] * np.sqrt(count / seeds)
+    freedom = test.degrees[at] / count * seeds
+    size = abs(test.mean[at])
+    both = stats.t.ppf(1 - alpha / 2, freedom) + stats.t.ppf(0.8, freedom)
+    enough = size >= both * error
+    if one.margin is not None:
+        # both one-sided tests must succeed, each of which may miss half as often
+        one_sided = stats.t.ppf(1 - alpha, freedom) + stats.t.ppf(0.9, freedom)
+        enough |= one.margin - size >= one_sided * error
+    return int(seeds[enough][0]) if enough.any() else None
 
 
 def check(one: Compared, table: Printed) -> None:
@@ -85,10 +125,10 @@ def check(one: Compared, table: Printed) -> None:
         shown = [mark for mark in marks_of(row["Variant"]) if is_decided_by_a_test(mark)]
         assert shown == expected_marks(one, name), where
         for column, reference in (("Against baseline", base), ("Against uniform", one.uniform)):
-            said = row[column].split(" ")[0]
-            planned = (name, reference) in one.primary
-            wanted = one.outcome(name, str(reference)) if planned else "—"
-            assert said == wanted, (*where, column)
+            assert unescaped(row[column]) == expected_verdict(one, name, reference), (
+                *where,
+                column,
+            )
         if base and name in one.ranks and name != base:
             check_difference(one, name, base, row)
 
@@ -104,10 +144,14 @@ def check_difference(one: Compared, name: str, base: str, row: Row) -> None:
         assert says(shown[1], stats.t.ppf(0.975, freedom) * error), where
     planned = (name, base) in one.primary
     if not planned:
-        assert row["p"] == "—", where
+        assert row["p"] == row["Detectable difference"] == "—", where
         return
     assert says_p(row["p"], one.p(name, base)), where
     if not math.isnan(error):
+        quantiles = stats.t.ppf(1 - 0.025 / len(one.planned), freedom) + stats.t.ppf(0.8, freedom)
+        size, whole = quantiles * error, one.limits[1] - one.limits[0]
+        found = row["Detectable difference"]
+        assert says(found, size) if size < whole else found == "more than the whole range", where
         effect = test.mean[at] / (error * math.sqrt(test.count[at]))
         assert float(row["Effect size"]) == pytest.approx(effect, rel=0.051), where
 
@@ -133,9 +177,35 @@ def test_all_pairs_and_what_is_compared_are_those_of_other_code(name: str) -> No
         one = again[frozenset(stored.frame["cell"])]
         assert [*stored.compared] == one.order, stored.title
         assert {(pair.variant, pair.reference) for pair in stored.primary} == {*one.planned}
-        tests = stored._ranking.tests
-        for pair, p in tests.pairs.items():
+        assert stored._ranking is not None
+        for pair, p in stored._ranking.tests.pairs.items():
             left, right = sorted(pair)
             assert p == pytest.approx(one.all_pairs[left, right], rel=1e-6, abs=1e-12), pair
         assert {line.variant: line.rank for line in stored.ranking} == one.ranks
         assert [line.variant for line in stored.leading] == one.leading
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_the_summary_counts_these_outcomes(name: str) -> None:
+    pack = pack_of(name)
+    page = unescaped((PAGES / name / "report.md").read_text(encoding="utf-8"))
+    tested = [one for one in pack.comparisons if one.planned and one.is_evidence]
+    words, apart = ("better", "worse", "equivalent", "undecided"), "at the ceiling or at chance"
+    decided = {}
+    for reference, label in (("base", pack.baseline), ("uniform", "uniform attention")):
+        pairs = [
+            expected_verdict(one, *pair).partition(" (")[0]
+            for one in tested
+            for pair in one.planned
+            if pair[1] == getattr(one, reference)
+        ]
+        edges = sum(" at " in text for text in pairs)
+        told = ", ".join(f"{pairs.count(word)} {word}" for word in words)
+        told += f", {edges} {apart}" if edges else ""
+        assert f"Against {label}: {told}." in page
+        decided[label] = (len(pairs) - edges - pairs.count("undecided"), len(pairs))
+    few, every = (sum(counts) for counts in zip(*decided.values(), strict=True))
+    parts = " and ".join(f"{n} of {of} against {label}" for label, (n, of) in decided.items())
+    count = f"{len(tested)} comparison{'s' if len(tested) > 1 else ''}"
+    share = f"The run decides {few} of {every} primary hypotheses ({few / every:.0%}) in {count}"
+    assert f"{share}: {parts}." in page

@@ -6,12 +6,15 @@ are t intervals, so nothing here needs a tolerance beyond rounding.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from printed_tables import name_of, numbers, says, tables, unescaped
+from moderated_again import ROUNDING, Array
+from printed_tables import Row, name_of, numbers, says, tables, unescaped
 from recomputed import PAGES, Pack, options, pack_of
 from scipy import stats
 
@@ -21,7 +24,6 @@ PACKS = ("quick", "serving", "serving_gpu")
 PLACE = ["shape", "slot", "dtype", "device", "impl", "protocol"]
 """Timings that agree in these stand in one table."""
 SETTING = [*PLACE, "revisions", "variant", "length", "metric"]
-ROUNDING = 1e-6
 
 
 def shape_of(task: str) -> str:
@@ -62,7 +64,7 @@ def intervals(pack: Pack) -> pd.DataFrame:
     return found.reset_index()
 
 
-def _logs(above: "np.ndarray[tuple[int], np.dtype[np.float64]]", below: object) -> object:
+def _logs(above: Array, below: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(above / below)
     return np.where(np.isfinite(logs), logs, np.nan)
@@ -71,7 +73,8 @@ def _logs(above: "np.ndarray[tuple[int], np.dtype[np.float64]]", below: object) 
 def with_verdicts(found: pd.DataFrame) -> pd.DataFrame:
     """FAST and SLOW lie outside 1% and twice the noise, SAME is shown to lie within 2%."""
     low, high = (found["noise"] + sign * found["noise_half"] for sign in (-1, 1))
-    noise = np.maximum((np.exp(low) - 1).abs(), (np.exp(high) - 1).abs()).fillna(np.inf)
+    ends = [abs(np.exp(bound) - 1) for bound in (low, high)]
+    noise = pd.Series(np.maximum(*ends), index=found.index).fillna(np.inf)
     silent = np.log1p(np.maximum(0.01, 2 * noise))
     margin = np.log1p(0.02)
     fast = found["ratio"] + found["ratio_half"] < -silent
@@ -84,10 +87,11 @@ def with_verdicts(found: pd.DataFrame) -> pd.DataFrame:
     # without any spread the sign test decides
     p = np.where(np.isfinite(found["ratio_half"]), p, np.where(excess > 0, 2.0**-count, 1.0))
     same = (count > 1) & (p < 0.05) & (noise <= 0.02)
-    rules, words = [np.isinf(noise), fast, slow, same], ["AMBIGUOUS", "FAST", "SLOW", "SAME"]
-    verdict = np.select(rules, words, default="AMBIGUOUS")
+    verdict = pd.Series("AMBIGUOUS", index=found.index)
+    for word, holds in (("SAME", same), ("SLOW", slow), ("FAST", fast)):
+        verdict = verdict.mask(holds & np.isfinite(noise), word)
     timed = found["metric"].str.endswith("_time_ms") & (count > 0)
-    return found.assign(aa_half_width=noise, verdict=np.where(timed, verdict, ""))
+    return found.assign(aa_half_width=noise, verdict=verdict.where(timed, ""))
 
 
 @lru_cache
@@ -101,6 +105,7 @@ def longest(pack: Pack, found: pd.DataFrame) -> pd.DataFrame:
     return green.sort_values("length").groupby([*PLACE, "metric", "variant"]).tail(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKS)
 def test_ratios_noise_and_verdicts_at_every_length_are_those_of_other_code(name: str) -> None:
     stored = read_folder(pack_of(name).path).speed.dropna(subset="length")
@@ -154,7 +159,7 @@ def test_pages_print_these_verdicts(name: str) -> None:
     assert not printed
 
 
-def _same_medians(rows: tuple[dict[str, str], ...], expected: dict[str, dict[str, float]]) -> bool:
+def _same_medians(rows: tuple[Row, ...], expected: Mapping[str, Mapping[Any, Any]]) -> bool:
     here = {name_of(row["Variant"]): row for row in rows}
     return expected.keys() <= here.keys() and all(
         says(numbers(here[name]["Length"])[0], line["length"])
@@ -163,7 +168,7 @@ def _same_medians(rows: tuple[dict[str, str], ...], expected: dict[str, dict[str
     )
 
 
-@pytest.mark.parametrize("name", ("serving", "serving_gpu"))
+@pytest.mark.parametrize("name", ["serving", "serving_gpu"])
 def test_the_first_sentence_counts_these_verdicts(name: str) -> None:
     pack = pack_of(name)
     said = unescaped((PAGES / name / "report.md").read_text(encoding="utf-8").splitlines()[2])
