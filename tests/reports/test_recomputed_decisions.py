@@ -3,7 +3,6 @@
 Nothing of `results.statistics` is used: the formulas are those of ADR 23, written a second time.
 """
 
-import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from moderated_again import Again, holm
 
 import results
 from reports.catalog import Catalog
@@ -30,76 +29,6 @@ def scores_of(comparison: Comparison) -> pd.DataFrame:
     rows = rows[(rows["status"] == "ok") & (rows["metric"] == comparison.metric)]
     rows = rows[(rows["axis"] == "") & (rows["split"] == "test")]
     return rows.groupby(["variant", "seed"])["value"].median().unstack("seed")
-
-
-def holm(p_values: pd.Series) -> pd.Series:
-    ordered = p_values.sort_values(kind="stable")
-    steps = np.arange(len(ordered), 0, -1)
-    return (ordered * steps).cummax().clip(upper=1.0).reindex(p_values.index)
-
-
-class Again:
-    """The moderated test of ADR 23."""
-
-    def __init__(self, scores: pd.DataFrame) -> None:
-        self.scores = scores
-        self.rounding = 1e-6 * float(scores.abs().max().max())
-        self.freedom = scores.count(axis=1) - 1
-        self.own = scores.var(axis=1, ddof=1).fillna(0.0)
-        self.own[self.own <= self.rounding**2] = 0.0
-        several = self.own[self.freedom > 0]
-        moving = several[several > 0]
-        common = min(several.mean(), 5 * moving.median()) if len(moving) else 0.0
-        self.prior = 1 - 2 / len(scores) if len(scores) > 1 else 0.0
-        total = self.prior + self.freedom
-        shrunk = (self.prior * common + self.freedom * self.own) / total.where(total > 0, 1.0)
-        self.variance = shrunk.where(self.freedom > 0, common)
-        self.correlation = self.common_correlation()
-
-    def common_correlation(self) -> float:
-        found = []
-        for one, other in itertools.combinations(self.scores.index, 2):
-            both = self.scores.loc[[one, other]].dropna(axis=1)
-            rest = both.sub(both.mean(axis=1), axis=0)
-            length = np.sqrt((rest**2).sum(axis=1))
-            if (length > self.rounding).all():
-                found.append(float((rest.iloc[0] * rest.iloc[1]).sum() / length.prod()))
-        mean = float(np.mean(found)) if found else 0.0
-        if mean <= 0:
-            return 0.0
-        error = 1 / math.sqrt(self.freedom.mean() * len(self.scores))
-        return max(0.0, math.tanh(math.atanh(min(mean, 1 - 1e-12)) - 2 * error))
-
-    def ahead(self, one: str, other: str) -> float:
-        """The mean difference."""
-        return float((self.scores.loc[one] - self.scores.loc[other]).mean())
-
-    def p_values(self, one: str, other: str, margin: float | None) -> tuple[float, float]:
-        """Of no difference, and of a difference of the margin or more."""
-        gaps = (self.scores.loc[one] - self.scores.loc[other]).dropna()
-        count, mean = len(gaps), gaps.mean()
-        if count < 2:
-            return 1.0, 1.0
-        a, b = self.variance[one], self.variance[other]
-        own = gaps.var(ddof=1)
-        own = own if own > self.rounding**2 else 0.0
-        squared = own
-        freedom = float(count - 1)
-        if len(self.scores) > 2:
-            squared = max(a + b - 2 * self.correlation * math.sqrt(a * b), own)
-            parts = sum(
-                variance**2 / (self.freedom[name] + self.prior)
-                for variance, name in ((a, one), (b, other))
-            )
-            freedom = (a + b) ** 2 / parts if parts else freedom
-        squared /= count
-        inside = (margin or math.nan) - abs(mean)
-        if squared <= self.rounding**2:
-            sign = 2.0 ** (1 - count) if abs(mean) > self.rounding else 1.0
-            return sign, 2.0**-count if margin and inside > 1e-6 * margin else 1.0
-        error = math.sqrt(squared)
-        equal = float(stats.t.sf(inside / error, freedom)) if margin else math.nan
-        return float(2 * stats.t.sf(abs(mean) / error, freedom)), equal
 
 
 class AgainAtLooks:
