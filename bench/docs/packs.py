@@ -23,9 +23,9 @@ PACKS = {
     "better or for 12,000 steps",
     "quantity_end": "spoken digits of `flagship` with a loss that leaves the end of the string "
     "out; five seeds",
-    "serving": "one attention layer of 8 heads of width 64: prefill, decoding and state at 256 and "
-    "1,024 keys, for half of the variants up to 8,192 (five recurrences, two windows and the "
-    "baseline up to 32,768), batches of 8 and 64, bfloat16, plain, fused and compiled code",
+    "serving": "one attention layer of 8 heads of width 64: prefill, decoding and state at 256 to "
+    "8,192 keys (five recurrences, two windows and the baseline up to 32,768), batches of 8 and "
+    "64, bfloat16, plain, fused and compiled code",
     "serving_gpu": "one NVIDIA H200: 256 to 131,072 keys in bfloat16, batches of 1, 8 and 64, "
     "fused, plain and compiled code, float32; torch 2.11",
     "claims": "claims of the source documents, on seeds of their own; four claims have a second "

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from bench.api.selector import parse
@@ -51,6 +52,7 @@ OVER_LENGTHS = {
 MOST_NAMED = 3
 """Variants that the sentence names."""
 
+OF_A_STEP = Column(title="Peak, a step", unit="kB", numeric=True, better="lower")
 COLUMNS = (
     Column(title="Variant"),
     Column(title="Prefill", unit="tokens/s", numeric=True, better="higher"),
@@ -61,7 +63,7 @@ COLUMNS = (
     Column(title="State of a layer", unit="kB", numeric=True, better="lower"),
     Column(title="To baseline", unit="ratio", numeric=True, better="lower"),
     Column(title="Peak, prefill", unit="MB", numeric=True, better="lower"),
-    Column(title="Peak, a step", unit="kB", numeric=True, better="lower"),
+    OF_A_STEP,
     Column(title="Heads", help="Query heads; key heads x width of a key + width of a value."),
 )
 
@@ -234,12 +236,15 @@ def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) ->
     variants = slots.lines[place]
     names = sorted(variants, key=lambda one: (one != base, -_median(variants[one].get(PREFILL))))
     refused = _refused(folder, place, variants)
+    # runs of earlier versions measured no memory of a step
+    known = any(STEP_PEAK in lines for lines in variants.values())
+    shown = [known or column is not OF_A_STEP for column in COLUMNS]
     return TableBlock(
         key=key,
         title=f"{rows} of {length:,.0f} tokens, {heads} heads of width {width}, {dtype} on "
         f"{device}{code}{how}{where}",
-        columns=COLUMNS,
-        rows=tuple(_row(folder, one, place, slots) for one in names),
+        columns=tuple(compress(COLUMNS, shown)),
+        rows=tuple(tuple(compress(_row(folder, one, place, slots), shown)) for one in names),
         notes=(*_noise(variants), *_stacks(folder, variants), *refused),
     )
 

@@ -95,6 +95,15 @@ def test_the_baseline_comes_first_and_others_by_prefill():
     assert texts(table)["quick"][3:] == [NO_VALUE] * 8
 
 
+def test_a_run_that_measured_no_memory_of_a_step_has_no_column_of_it():
+    heads = []
+    for found in (FOUND, [one for one in FOUND if one["metric"] != STEP_PEAK]):
+        table = slots_section(folder(found)).blocks[1]
+        heads.append([column.title for column in table.columns])
+        assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert [title for title in heads[0] if title not in heads[1]] == ["Peak, a step"]
+
+
 def test_a_refused_cell_stands_below_the_table_of_its_place_alone():
     def outcome(length):
         cell = SimpleNamespace(
