@@ -31,6 +31,7 @@ KEPT = "state_bytes"
 HIDDEN = Reason("refused", "on a processor nothing sees the memory inside compiled code.")
 """Why compiled code has no peak memory."""
 STEP_MEMORY = "decode_step_peak_memory_bytes"
+"""Metric of the memory that a step of decoding needs beside what was there."""
 OPERATIONS = (
     "forward_flops_counted_count",
     "forward_elementwise_count",

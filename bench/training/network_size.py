@@ -20,17 +20,15 @@ def parameters(system: System, task: Task, cell: Cell) -> int:
 def forward_flops(system: System, task: Task, cell: Cell) -> int:
     """FLOPs of the matrix products of one forward pass over the first batch of training.
 
-    Losses are part of it. Gradients are on, because code that needs none may compute less. What
-    draws or counts batches is left as it is, so the weights of a trained network may be kept.
+    Losses are part of it. Gradients are on, because code that needs none may compute less. A
+    network that is to be used afterwards may not be given: a call may change its buffers. Some
+    mechanisms compute more or less by their weights, so sizes compare between new networks.
     """
     generator = torch.Generator().manual_seed(cell.seed)
     batch = next(iter(task.training(read_protocol(cell.protocol).batch, generator)))
     batch = batch.to(torch.device(cell.device))
     mode = Mode(read="train", noise=Noise(cell.seed))
-    training = system.training
-    system.eval()
     devices = [torch.device("cuda")] if cell.device == "cuda" else []
     with torch.random.fork_rng(devices=devices), computing(cell):
         counted = count_operations(lambda: system.losses(batch, mode, system.init_carry()))
-    system.train(training)
     return counted.matmul_flops

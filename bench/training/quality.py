@@ -33,6 +33,7 @@ from bench.training.training import Training, start_training
 from results.row import Row, Unmeasured
 
 NETWORK_FLOPS = "network_forward_flops_count"
+"""Metric of what one forward pass of the whole network computes."""
 Progress = Callable[[float], None]
 """Called with the share of the cell that is done."""
 
@@ -129,7 +130,7 @@ def _train_cell(
     result.rows += score_rows(tested.scores, "test") + _cost_rows(run, tested, timed)
     result.rows += _baseline_rows(built.task)
     result.rows += _area_rows(built.task, run, "test")
-    _count_flops(result, built, cell)
+    _count_flops(result, built.task, cell)
     result.artifact = {
         "attention": attention_maps(built.task, tested.answers, 3),
         "examples": examples,
@@ -233,10 +234,16 @@ def _size_rows(built: Assembled) -> list[Row]:
     ]
 
 
-def _count_flops(result: QualityResult, built: Assembled, cell: Cell) -> None:
-    """Add the FLOPs of the network; whatever the counter cannot follow ends no trained cell."""
+def _count_flops(result: QualityResult, task: Task, cell: Cell) -> None:
+    """Add the FLOPs of the network before its training, counted on another one like it.
+
+    Whatever the counter cannot follow ends no trained cell.
+    """
+    torch.manual_seed(cell.seed)
     try:
-        flops = forward_flops(built.system, built.task, cell)
+        new = assemble(cell, None, task).system
+        place(new, cell)
+        flops = forward_flops(new, task, cell)
     except Exception as error:  # noqa: BLE001  whatever an operation of a plug-in raises there
         reason = f"FLOPs were not counted: {named_message_of(error)}"
         result.unmeasured.append(Unmeasured(metric=NETWORK_FLOPS, status="failed", detail=reason))

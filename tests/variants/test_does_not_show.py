@@ -48,7 +48,7 @@ def sentences(text):
 
 
 def has_size(text):
-    """Whether a number stands in what is said of the paper; one in a name is none."""
+    """Whether the sentences about the paper have a number. Digits in names do not count."""
     reported = " ".join(part for part in sentences(text) if not part.startswith(HERE))
     return re.search(r"(?<![\w-])\d", NOT_A_SIZE.sub("", reported)) is not None
 

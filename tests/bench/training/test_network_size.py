@@ -13,8 +13,9 @@ STEPS = "adam[steps=2,evaluate_every=2]"
 
 
 def cell_of(variants, **changed):
-    asked = {"preset": "smoke", "speed": False, "training": STEPS, **changed}
-    return plan(Request(variants=variants, tasks="transduction", **asked)).quality[0].cell
+    asked = {"tasks": "transduction", "preset": "smoke", "speed": False, "training": STEPS}
+    made = plan(Request(variants=variants, **{**asked, **changed}))
+    return next(one.cell for one in made.quality if one.spec.name == variants)
 
 
 def test_a_cell_has_the_flops_of_its_network_and_counting_changes_nothing_else(monkeypatch):
@@ -47,7 +48,16 @@ def test_numbers_that_are_drawn_are_those_that_would_be_drawn_without_counting()
     after = torch.rand(4)
     torch.manual_seed(3)
     assert torch.equal(after, torch.rand(4))
-    assert built.system.training
+
+
+def test_the_flops_are_those_before_training():
+    # its number of steps is learned
+    asked = {"tasks": "recall", "training": "adam[steps=30,evaluate_every=30,lr=0.1]"}
+    cell = cell_of("act", **asked)
+    torch.manual_seed(cell.seed)
+    built = assemble(cell, None)
+    found = {row.metric: row.value for row in train_cell(cell).rows}
+    assert found[NETWORK_FLOPS] == forward_flops(built.system, built.task, cell)
 
 
 def test_what_cannot_be_counted_ends_no_training(monkeypatch):
