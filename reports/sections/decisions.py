@@ -44,7 +44,7 @@ def decisions_section(folder: RunFolder) -> Section | None:
         key="decisions",
         title="What was decided",
         blocks=(
-            Paragraph(f"{decided_share(tested)} {outcomes_text(tested)}"),
+            Paragraph(f"{decided_share(tested)} {outcomes_text(tested)}{comparisons_text(tested)}"),
             Paragraph(HOW_TO_READ),
             *_about_looks(folder),
             decisions_table(folder, tested),
@@ -168,6 +168,20 @@ def outcomes_text(tested: Sequence[Comparison]) -> str:
         told_ = ", ".join(f"{found[outcome]} {outcome}" for outcome in kinds)
         parts.append(f"Against {_reference(known, name)}: {told_}.")
     return " ".join(parts)
+
+
+def comparisons_text(tested: Sequence[Comparison]) -> str:
+    """In how many comparisons something is decided; starts with a space, empty for one of them."""
+    if len(tested) == 1:
+        return ""
+    counts = [(decision_counts(one), len(one.primary)) for one in tested]
+    open_ = [found[AT_EDGE] + found["undecided"] for found, _ in counts]
+    whole = sum(not left for left in open_)
+    some = sum(left < every for left, (_, every) in zip(open_, counts, strict=True))
+    return (
+        f" At least one hypothesis is decided in {some} of {len(tested)} comparisons, all of them "
+        f"in {whole}."
+    )
 
 
 def _reference(known: Catalog, name: str) -> str:

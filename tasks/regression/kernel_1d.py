@@ -83,6 +83,8 @@ class Kernel1d(RegressionTask):
             seconds=40.0,
         ),
     }
+    margin = 0.04
+    """A twentieth of the variance of the function over its range."""
     comparison = (
         Entry(variant="nadaraya_watson"),
         Entry(variant="nadaraya_watson[beta=1,learn=false]"),

@@ -78,6 +78,7 @@ def test_the_table_counts_how_primary_hypotheses_ended(tmp_path: Path) -> None:
     ) in text
     assert "Against bahdanau: 1 better, 0 worse, 0 equivalent, 1 undecided." in text
     assert "Against uniform attention: 4 better, 0 worse, 0 equivalent, 0 undecided." in text
+    assert "At least one hypothesis is decided in 2 of 2 comparisons, all of them in 1." in text
 
 
 def test_a_margin_in_the_catalog_lets_a_run_show_that_two_are_equivalent(tmp_path: Path) -> None:

@@ -283,6 +283,14 @@ def test_names_of_metrics_end_in_their_unit_and_are_in_the_catalog():
         assert target.metrics[0].group == "quality"
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_ranks_has_a_margin_so_that_variants_can_be_equivalent(name):
+    task = registry.find("task", name).target
+    margin = task.ranking_metric().declared_margin if task.margin is None else task.margin
+    assert margin is not None, f"{name} says of no difference that it has no practical meaning"
+    assert margin > 0
+
+
 def configs():
     for axis in ("task", "backbone", *BACKBONE_AXES):
         for name, registered in registry.registrations(axis).items():

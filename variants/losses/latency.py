@@ -8,6 +8,10 @@ several heads.
 Both papers add the term of a sentence to its likelihood, which is summed over words. So the sum
 over sentences is divided by the number of target tokens, as the likelihood is here and in fairseq.
 
+The papers train with one weight from the first update on. A penalty on a walk that reads nothing
+useful yet teaches it to read nothing, so `start` leaves the loss out at first, as fairseq's option
+`latency-update-after` does, and `rise` lets its weight grow in proportion to training.
+
 Deviations: the softmax over heads and their variance are taken in each layer, then averaged over
 layers, not over all heads of all layers at once.
 """
@@ -40,14 +44,29 @@ class LatencyConfig(Config):
     """How delays of heads are joined: the mean, or a softmax mean that favors the longest."""
     variance: Annotated[float, FloatRange(0.0, 1.0)] = 0.0
     """lambda of a sentence's mean variance of delays over heads (nats per squared source token)."""
+    start: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    """Share of training after which the loss is on."""
+    rise: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    """Share of training in which both weights then grow from 0 to what is asked; 0: at once."""
 
     def __post_init__(self) -> None:
-        """Check the weights."""
+        """Check the weights and their schedule."""
         if self.weight < 0 or self.variance < 0:
             raise InvalidConfig(
                 "latency: weight and variance must be at least 0, "
                 f"got {self.weight} and {self.variance}."
             )
+        if min(self.start, self.rise) < 0 or self.start + self.rise > 1:
+            raise InvalidConfig(
+                "latency: start and rise must be at least 0 and at most 1 together, "
+                f"got {self.start} and {self.rise}."
+            )
+
+    def share(self, progress: float) -> float:
+        """Share of the weights that counts at this share of training."""
+        if progress < self.start:
+            return 0.0
+        return min(1.0, (progress - self.start) / self.rise) if self.rise else 1.0
 
 
 @register(
@@ -87,7 +106,7 @@ class LatencyLoss(Loss):
             found.append(per_token(term.sum(), inputs))
         if not found:
             raise Refused("latency needs a monotonic normalizer; use milk, mocha or mma.")
-        return torch.stack(found).mean(), carry
+        return self.config.share(inputs.progress) * torch.stack(found).mean(), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
         """Slot by slot and word by word, from the definition of the lagging."""
@@ -106,7 +125,10 @@ class LatencyLoss(Loss):
                 cost = cost + self.config.variance * terms["delay_variance"][0, t]
                 total = total + cost / (len(delays) * len(slots))
                 before = lagged
-        return total
+        since = inputs.progress - self.config.start
+        if since < 0:
+            return 0 * total
+        return total * since / self.config.rise if since < self.config.rise else total
 
 
 def average_lagging(

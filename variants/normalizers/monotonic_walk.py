@@ -20,6 +20,7 @@ from bench.api.one_query import OneQuery
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Tree, leaf
 from variants.normalizers.expected_alignment import Computation, expected_alignment, hard_walk
+from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +36,16 @@ class MonotonicConfig(Config):
     end: Literal["nothing", "last"] = "nothing"
     """What a walk that runs off the end reads: the zero vector, or as if it stopped at the last
     key (mass preservation)."""
+    warm_up: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
+    """Share of training in which every query reads by the softmax of its energies, from which the
+    walk then learns where to stop (pre-training by soft attention)."""
 
     def __post_init__(self) -> None:
-        """Check the noise."""
+        """Check the noise and the length of the warm-up."""
         if self.noise < 0:
             raise InvalidConfig(f"monotonic walk: noise must be at least 0, got {self.noise}.")
+        if not 0 <= self.warm_up < 1:
+            raise InvalidConfig(f"monotonic walk: warm_up must be in [0, 1), got {self.warm_up}.")
 
 
 class MonotonicNormalizer(Normalizer):
@@ -84,6 +90,9 @@ class MonotonicNormalizer(Normalizer):
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
         """Walk, then read; keys that may not be read never stop the walk."""
+        if call.read != "hard" and call.progress < self.walk.warm_up:
+            soft = masked_softmax(energy, allowed)
+            return Normalized(soft, state, delays(soft, call))
         rows, heads, _, num_keys = energy.shape
         if call.read == "train" and self.walk.noise:
             draws = call.drawing.normal(self.stream_name, rows, heads, call.position, num_keys)
@@ -115,6 +124,11 @@ class MonotonicNormalizer(Normalizer):
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """The walk of one query by loops, and what it reads."""
+        if one.read != "hard" and one.progress < self.walk.warm_up:
+            soft = oracle_softmax(energy, allowed)
+            read = sum((s * weight for s, weight in enumerate(soft, 1)), torch.zeros_like(soft[0]))
+            one.said["delay"] = read if any(allowed) else read + len(soft)
+            return soft
         energy = energy + self.offset[one.head, 0, 0]
         if one.read == "train" and self.walk.noise:
             assert one.noise is not None, "read='train' needs noise"

@@ -96,8 +96,11 @@ class StableEmitNormalizer(Normalizer):
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
-        """In training, add the noise of the walk and discount; then walk without further noise."""
-        if call.read != "train":
+        """In training, add the noise of the walk and discount; then walk without further noise.
+
+        While the walk warms up there are no stops, and so no discount.
+        """
+        if call.read != "train" or call.progress < self.walk.walk.warm_up:
             return self.walk.normalize(energy, allowed, state, call)
         rows, heads, _, num_keys = energy.shape
         if self.walk.walk.noise:
@@ -121,7 +124,7 @@ class StableEmitNormalizer(Normalizer):
         one: OneQuery,
     ) -> Float[Tensor, " S"]:
         """Discount key by key, then the loops of the walk."""
-        if one.read != "train":
+        if one.read != "train" or one.progress < self.walk.walk.warm_up:
             return self.walk.oracle(energy, allowed, state, one)
         offset, noise = self.walk.offset[one.head, 0, 0], self.walk.walk.noise
         if noise:

@@ -15,6 +15,7 @@ from bench.api.output import Output
 from bench.api.registry import Citation, register
 from bench.api.trace import Emit, Trace
 from variants.outputs.copy_scores import oracle_vocabulary
+from variants.outputs.cross_entropy import cross_entropy
 from variants.precision import at_least_single
 
 SLICE = 512
@@ -51,14 +52,8 @@ class SoftmaxOutput(Output):
             x.flatten(0, 1).index_select(0, chosen)
             for x in (trace.states, trace.context, trace.embedded)
         ]
-        losses = torch.cat(
-            [
-                functional.cross_entropy(at_least_single(emit(*part)), wanted, reduction="none")
-                for *part, wanted in zip(
-                    *(x.split(SLICE) for x in read), targets.split(SLICE), strict=True
-                )
-            ]
-        )
+        parts = zip(*(x.split(SLICE) for x in read), targets.split(SLICE), strict=True)
+        losses = torch.cat([cross_entropy(emit(*part), wanted) for *part, wanted in parts])
         full = losses.new_zeros(batch.mask.numel())
         return full.index_copy(0, chosen, losses).view_as(batch.mask)
 

@@ -150,3 +150,10 @@ def test_a_learned_bandwidth_beats_the_mean_and_a_line():
     error = float(((said - task.held_out("test").y.numpy()) ** 2).mean())
     assert error < 0.4 * task.baselines()["linear regression"]
     assert isinstance(task.points, Points)
+
+
+def test_margins_are_a_twentieth_of_the_variance_of_what_is_estimated():
+    curve = function(torch.linspace(0, 5, 10_001).double())
+    assert Kernel1d.margin == pytest.approx(float(curve.var()) / 20, rel=0.05)
+    task = KernelDiabetes(KernelDiabetesConfig(), seed=0)
+    assert KernelDiabetes.margin == pytest.approx(float(task.points.y.var()) / 20, rel=0.05)

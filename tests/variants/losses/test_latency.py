@@ -18,7 +18,7 @@ def draw(*shape, seed=0):
     return torch.rand(*shape, generator=rng, dtype=torch.float64)
 
 
-def inputs(terms, mask, lengths, slots=1):
+def inputs(terms, mask, lengths, slots=1, progress=0.5):
     rows, steps = mask.shape
     blank = torch.zeros(rows, steps, 1, dtype=torch.float64)
     words = torch.zeros(rows, steps, dtype=torch.int64)
@@ -26,7 +26,7 @@ def inputs(terms, mask, lengths, slots=1):
     real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     attended = (Attended(blank[:, None], None, State(), terms),) * slots
     trace = Trace(blank, blank, blank, attended, (Memory(Source(keys, keys, real)),) * slots)
-    return LossInputs(trace, blank[..., 0], Batch((), words, words, mask), 0.5)
+    return LossInputs(trace, blank[..., 0], Batch((), words, words, mask), progress)
 
 
 def by_loops(delays, length):
@@ -93,6 +93,41 @@ def test_the_term_is_the_weighted_lagging_and_variance(heads, weight, variance):
     targets = 6
     assert found.item() == pytest.approx((weight * sum(lags) + variance * sum(apart)) / targets)
     assert carry == {}
+
+
+@pytest.mark.parametrize(
+    ("progress", "share"),
+    [(0.0, 0.0), (0.19, 0.0), (0.2, 0.0), (0.3, 0.25), (0.6, 1.0), (1.0, 1.0)],
+)
+def test_the_weights_rise_after_the_start(progress, share):
+    mask = torch.ones(2, 3, dtype=torch.bool)
+    terms = {name: 5 * draw(2, 3, seed=seed) for seed, name in enumerate(TERMS)}
+    given = inputs(terms, mask, [4, 4], progress=progress)
+    options = {"weight": 0.3, "variance": 0.2}
+    full, _ = LatencyLoss(LatencyConfig(**options))(given, {})
+    rising, _ = LatencyLoss(LatencyConfig(start=0.2, rise=0.4, **options))(given, {})
+    assert full > 0
+    assert rising.item() == pytest.approx(share * full.item())
+
+
+def test_without_a_rise_the_weights_are_whole_from_the_start_on():
+    config = LatencyConfig(start=0.2)
+    assert [config.share(progress) for progress in (0.1, 0.2, 1.0)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(("start", "rise"), [(0.0, 0.0), (0.4, 0.0), (0.6, 0.0), (0.25, 0.5)])
+def test_the_schedule_is_that_of_the_loops(start, rise):
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    terms = {name: 5 * draw(1, 3, seed=seed) for seed, name in enumerate(TERMS)}
+    given = inputs(terms, mask, [4])
+    loss = LatencyLoss(LatencyConfig(start=start, rise=rise, variance=0.1))
+    wanted = loss.oracle(given, {}).item() / 3
+    assert loss(given, {})[0].item() == pytest.approx(wanted)
+
+
+def test_the_schedule_ends_with_training():
+    with pytest.raises(InvalidConfig, match=r"at most 1 together, got 0\.6 and 0\.5"):
+        LatencyConfig(start=0.6, rise=0.5)
 
 
 def test_layers_are_averaged():

@@ -232,6 +232,53 @@ def test_the_walk_that_stays_at_the_end_equals_the_loops(equals_oracle, read):
     equals_oracle(selector, read=read, noise=NOISE, queries=6, keys=9)
 
 
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "raffel_monotonic[score=scaled_dot,warm_up=0.3]",
+        "mocha[score=scaled_dot,warm_up=0.3]",
+        "milk[score=scaled_dot,warm_up=0.3]",
+        "stable_emit[score=scaled_dot,walk=raffel_monotonic[warm_up=0.3]]",
+    ],
+)
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("progress", [0.2, 0.3])
+def test_a_warm_up_equals_the_loops(equals_oracle, selector, read, progress):
+    equals_oracle(selector, read=read, noise=NOISE, progress=progress)
+
+
+@pytest.mark.parametrize("read", ["train", "expected"])
+def test_a_warm_up_reads_by_the_softmax_and_does_not_walk(normalize, read):
+    energy = energies(3, 2, 5, 6)
+    mask = torch.arange(6) < torch.tensor([6, 4, 1])[:, None]
+    selector = "raffel_monotonic[offset=0,warm_up=0.3]"
+    asked = {"read": read, "noise": NOISE, "selector": selector}
+    warm = normalize(energy, mask, progress=0.29, **asked)
+    hidden = ~mask[:, None, None, :]
+    wanted = torch.softmax(energy.masked_fill(hidden, float("-inf")), -1)
+    torch.testing.assert_close(warm.weights, wanted)
+    assert torch.equal(warm.state["alpha"], on_first(3, 2, 6))
+    read_to = (wanted * torch.arange(1.0, 7.0)).sum(-1).mean(1)
+    torch.testing.assert_close(warm.terms["expected_delay"], read_to)
+    plain = normalize(energy, mask, read=read, noise=NOISE)
+    for later in (0.3, 1.0):
+        after = normalize(energy, mask, progress=later, **asked)
+        assert torch.equal(after.weights, plain.weights)
+
+
+def test_a_warm_up_changes_no_hard_decoding(normalize):
+    energy = energies(3, 2, 5, 6)
+    selector = "raffel_monotonic[offset=0,warm_up=0.3]"
+    warm = normalize(energy, selector=selector, read="hard", progress=0.1)
+    assert torch.equal(warm.weights, normalize(energy, read="hard").weights)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_a_warm_up_ends_before_training_does(share):
+    with pytest.raises(InvalidConfig, match=r"warm_up must be in \[0, 1\), got"):
+        RaffelMonotonicConfig(warm_up=share)
+
+
 def stream_all(variant, query, memory):
     """Stream every query; memory beyond each new pointer is poisoned in a second, equal run."""
     pointer = torch.zeros(query.shape[:2], dtype=torch.int64)
