@@ -54,6 +54,13 @@ for _name in NAMES:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_shapes_are_those_of_the_annotations(name):
+    found = certify(name, checks=("runs_somewhere", "shapes"))
+    assert found.green(), as_text([found])
+
+
+@pytest.mark.usefixtures("unchecked_annotations")  # a third of the time; the test above has them
+@pytest.mark.parametrize("name", NAMES)
 def test_certificate(name):
     first = FIRST_NAME[_attention(name)]
     checks = QUICK if name == first else SHORT
