@@ -23,6 +23,8 @@ PACKS = {
     "better or for 12,000 steps",
     "quantity_end": "spoken digits of `flagship` with a loss that leaves the end of the string "
     "out; five seeds",
+    "milk_latency": "spoken digits of `flagship`: `milk` without its loss on delay, with soft "
+    "pre-training, and with a loss that sets in late; five seeds",
     "serving": "one attention layer of 8 heads of width 64: prefill, decoding and state at 256 to "
     "8,192 keys (five recurrences, two windows and the baseline up to 32,768), batches of 8 and "
     "64, bfloat16, plain, fused and compiled code",

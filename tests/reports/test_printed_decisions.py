@@ -11,7 +11,16 @@ from printed_tables import name_of, tables
 from reports.folder import read_folder
 
 ROOT = Path(__file__).parents[2]
-PACKS = ("quick", "modern", "families", "flagship", "multi30k", "erasure", "quantity_end")
+PACKS = (
+    "quick",
+    "modern",
+    "families",
+    "flagship",
+    "multi30k",
+    "erasure",
+    "quantity_end",
+    "milk_latency",
+)
 OUTCOMES = ("better", "worse", "equivalent", "undecided")
 
 

@@ -53,6 +53,7 @@ def test_packs_are_small():
         "erasure",
         "families",
         "flagship",
+        "milk_latency",
         "modern",
         "multi30k",
         "quantity_end",

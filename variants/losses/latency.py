@@ -8,9 +8,10 @@ several heads.
 Both papers add the term of a sentence to its likelihood, which is summed over words. So the sum
 over sentences is divided by the number of target tokens, as the likelihood is here and in fairseq.
 
-The papers train with one weight from the first update on. A penalty on a walk that reads nothing
-useful yet teaches it to read nothing, so `start` leaves the loss out at first, as fairseq's option
-`latency-update-after` does, and `rise` lets its weight grow in proportion to training.
+A penalty on a walk that reads nothing useful yet teaches it to read nothing. So `start` leaves the
+loss out at first, as fairseq's option `latency-update-after` does, and `rise` lets its weight grow
+in proportion to training. A source of sound has many frames for each word, so the same weight is a
+larger penalty there.
 
 Deviations: the softmax over heads and their variance are taken in each layer, then averaged over
 layers, not over all heads of all layers at once.
