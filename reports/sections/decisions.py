@@ -44,7 +44,9 @@ def decisions_section(folder: RunFolder) -> Section | None:
         key="decisions",
         title="What was decided",
         blocks=(
-            Paragraph(f"{decided_share(tested)} {outcomes_text(tested)}{comparisons_text(tested)}"),
+            Paragraph(
+                " ".join((decided_share(tested), outcomes_text(tested), *comparisons_text(tested)))
+            ),
             Paragraph(HOW_TO_READ),
             *_about_looks(folder),
             decisions_table(folder, tested),
@@ -170,18 +172,18 @@ def outcomes_text(tested: Sequence[Comparison]) -> str:
     return " ".join(parts)
 
 
-def comparisons_text(tested: Sequence[Comparison]) -> str:
-    """In how many comparisons something is decided; starts with a space, empty for one of them."""
+def comparisons_text(tested: Sequence[Comparison]) -> list[str]:
+    """In how many comparisons something is decided, a sentence; none where there is only one."""
     if len(tested) == 1:
-        return ""
+        return []
     counts = [(decision_counts(one), len(one.primary)) for one in tested]
     open_ = [found[AT_EDGE] + found["undecided"] for found, _ in counts]
     whole = sum(not left for left in open_)
     some = sum(left < every for left, (_, every) in zip(open_, counts, strict=True))
-    return (
-        f" At least one hypothesis is decided in {some} of {len(tested)} comparisons, all of them "
+    return [
+        f"At least one hypothesis is decided in {some} of {len(tested)} comparisons, all of them "
         f"in {whole}."
-    )
+    ]
 
 
 def _reference(known: Catalog, name: str) -> str:

@@ -7,24 +7,15 @@ from pathlib import Path
 
 import pytest
 from printed_tables import name_of, tables
+from recomputed import RANKED
 
 from reports.folder import read_folder
 
 ROOT = Path(__file__).parents[2]
-PACKS = (
-    "quick",
-    "modern",
-    "families",
-    "flagship",
-    "multi30k",
-    "erasure",
-    "quantity_end",
-    "milk_latency",
-)
 OUTCOMES = ("better", "worse", "equivalent", "undecided")
 
 
-@pytest.mark.parametrize("pack", PACKS)
+@pytest.mark.parametrize("pack", RANKED)
 def test_pages_print_the_outcome_of_every_primary_hypothesis(pack: str) -> None:
     folder = read_folder(ROOT / "results" / "published" / f"{pack}.parquet")
     page = ROOT / "reports" / "published" / pack / "details.md"

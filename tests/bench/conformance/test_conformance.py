@@ -59,7 +59,7 @@ def test_shapes_are_those_of_the_annotations(name):
     assert found.green(), as_text([found])
 
 
-@pytest.mark.usefixtures("unchecked_annotations")  # a third of the time; the test above has them
+@pytest.mark.usefixtures("unchecked_annotations")  # they take a third of the time; see above
 @pytest.mark.parametrize("name", NAMES)
 def test_certificate(name):
     first = FIRST_NAME[_attention(name)]
