@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import groupby
 
 from reports.blocks import Column, TableBlock, TableCell
-from reports.choices import COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
+from reports.choices import ABOUT_P, COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
 from reports.numbers import plain
@@ -42,7 +42,7 @@ def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:
                 title=title,
                 columns=(COLUMNS[0], Column(title="Run"), *COLUMNS[1:]),
                 rows=tuple(rows),
-                notes=() if diagnostic else (RULE, ABOUT_COSTS, ABOUT_SEEDS),
+                notes=() if diagnostic else (RULE, ABOUT_P, ABOUT_COSTS, ABOUT_SEEDS),
             )
         )
     return tables

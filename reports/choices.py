@@ -17,7 +17,7 @@ MOST_ROWS = 12
 EVERY = "A choice for each use of attention"
 """Title of the table that has a row for each use."""
 OTHER_TASKS = "on other tasks"
-NONE_YET = "none yet"
+NONE_YET = "no choice"
 """In the place of a variant where none is above uniform attention."""
 SEEDS_HELP = (
     "One number where both have the same seeds. Otherwise both numbers, and the difference on the "
@@ -33,9 +33,12 @@ AGAINST_HELP = (
     "Score of the baseline; of uniform attention where nothing is significantly better than the "
     "baseline."
 )
-P_HELP = "Of no difference between the two scores, after Holm's correction."
+P_HELP = "Of no difference to what is compared with, after Holm's correction."
 NON_NEURAL_HELP = "Score of the best non-neural baseline, such as counts."
-TIED_HELP = "Variants that are not significantly different from the best one."
+TIED_HELP = (
+    "Variants of the same rank that are significantly above uniform attention, as the choice is. "
+    "Others of that rank are counted apart."
+)
 COLUMNS = (
     Column(title="Use"),
     Column(title="Test", help=TEST_HELP),
@@ -49,18 +52,28 @@ COLUMNS = (
     Column(title="Cost of a step", help=COST_HELP),
 )
 """Columns of `choice_row`."""
+RULES = (
+    "significantly better than the baseline on more tests",
+    "above the best non-neural baseline in every seed",
+    "tied with the best on more tests",
+    "no other of them is better in some seeds and worse in none, by the score or on inputs longer "
+    "than those of training (a difference within the margin does not count)",
+    "cheaper",
+    "the baseline itself",
+)
+"""What decides between variants that are tied with the best, the first that differs."""
 RULE = (
-    "How a variant is chosen: of all variants that are tied with the best on some test of the use, "
-    "the first rule in which they differ decides: significantly better than the baseline on more "
-    "tests; above the best non-neural baseline in every seed; tied with the best on more tests; "
-    "no other of them better, and worse in no seed, by the score or on the longest inputs where "
-    "training had shorter ones, unless the difference lies within the margin; cheaper; the "
-    "baseline itself. So the "
-    "variant that is named need not have the best mean. Where "
-    "nothing is significantly better than uniform attention, nothing is named. A row shows the "
-    "test of the use with the smallest p, which is corrected for the hypotheses of that test and "
-    "not for the number of tests. A generated test is a small model of its use, and a choice among "
-    "few variants says little."
+    "How a variant is chosen: of the variants of the first rank, those that are significantly "
+    "above uniform attention are tied with the best. Of several the first rule decides in which "
+    f"they differ: {'; '.join(f'({at}) {rule}' for at, rule in enumerate(RULES, 1))}. So the "
+    "variant that is named need not have the best mean. Where nothing is significantly above "
+    "uniform attention, nothing is named."
+)
+ABOUT_P = (
+    "A row shows the test of the use with the smallest p. This p is of the difference to what "
+    "stands under “Compared with”. It is corrected for the hypotheses of that test, not for the "
+    "number of tests. A generated test is a small model of its use, and a choice among few "
+    "variants says little."
 )
 TESTS = "Tests: "
 """Start of the note that says what the tests ask."""
@@ -83,7 +96,10 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
         rows += [_merged(clear)] if clear else []
         rows += [_merged_open(open_)] if open_ else []
         shown = [*shown, *(one[0] for one in (clear, open_) if len(one) == 1)]
-    notes = (*_dropped(decided, rows), *_tests(shown), RULE, _about_costs(found[0].noise))
+    notes = (
+        *(*_dropped(decided, rows), *_tests(shown)),
+        *(RULE, ABOUT_P, _about_costs(found[0].noise)),
+    )
     return _table("choices", "What to choose", rows, notes)
 
 
@@ -147,7 +163,7 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
         cost = _cost([comparison], need.variant, need.noise, need.comparisons)
     p = probability(found.p) if math.isfinite(found.p) else ""
     seeds = "; ".join(filter(None, (found.seeds, found.gap)))
-    plain_cells = (p, seeds, found.non_neural, found.tied)
+    plain_cells = (p, seeds, found.non_neural)
     return (
         TableCell(text=_title(need)),
         TableCell(text=known.task_label(comparison.task), marks=_about_test(need)),
@@ -155,6 +171,7 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
         TableCell(text=found.score or NO_VALUE),
         TableCell(text=found.against or NO_VALUE, marks=found.marks),
         *(TableCell(text=text or NO_VALUE) for text in plain_cells),
+        TableCell(text=found.tied or NO_VALUE, marks=found.unproved),
         cost,
     )
 

@@ -1,15 +1,17 @@
 """The evidence for a choice: against what it was measured, and what is tied with the best."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from bench.api.headline import learned_in_the_end
 from reports.blocks import clean
 from reports.catalog import uncapitalized
-from reports.needs import Need, tied_with_best
+from reports.needs import Need, first_rank, tied_with_best
 from reports.numbers import counted, p_text, plain
+from reports.prose import join
 from reports.ranked_table.comparison import LEVEL, Comparison
+from reports.ranked_table.headline import at_the_end
 from reports.ranked_table.steps_to_threshold import STEPS, resolution
 from reports.training_cost import differs, relative_cost
 
@@ -38,6 +40,8 @@ class Evidence:
     """The best non-neural baseline."""
     tied: str
     """What is tied with the best."""
+    unproved: tuple[str, ...] = ()
+    """What has the same rank and is left out: nothing shows it to be above uniform attention."""
 
 
 def evidence_of(need: Need) -> Evidence:
@@ -56,9 +60,9 @@ def evidence_of(need: Need) -> Evidence:
         )
     marks = []
     if need.beats_baseline:
-        marks += ["no positions"] if need.baseline_lacks_positions else []
-        marks += ["not above uniform attention"] if need.baseline_is_uniform else []
-        marks += _small(comparison, variant, base or "")
+        marks += ["which has no positions"] if need.baseline_lacks_positions else []
+        marks += ["which is not above uniform attention"] if need.baseline_is_uniform else []
+        marks += small_difference(comparison, variant, base or "")
     if base and base not in (variant, beaten):
         told = "worse than" if comparison.p_better(base, variant) < LEVEL else "n.s. against"
         marks.append(f"{told} {_reference(comparison, base)}")
@@ -74,6 +78,7 @@ def evidence_of(need: Need) -> Evidence:
         gap=gap,
         non_neural=_non_neural(need),
         tied=_ties(need),
+        unproved=_unproved(need),
     )
 
 
@@ -99,6 +104,7 @@ def evidence_text(need: Need) -> str:
         parts.append(found.gap)
     if found.tied:
         parts.append(found.tied if need.is_open else f"tied with {found.tied}")
+    parts += found.unproved
     if found.non_neural:
         parts.append(f"non-neural baseline {found.non_neural}")
     return "; ".join(parts)
@@ -115,7 +121,7 @@ def stands_for(comparison: Comparison) -> str:
     return f"{told} ({options.replace(',', ', ')})" if options and options not in task else told
 
 
-def _small(comparison: Comparison, variant: str, other: str) -> list[str]:
+def small_difference(comparison: Comparison, variant: str, other: str) -> list[str]:
     """Say so where a significant difference is below the margin, which is of no practical size."""
     tested, margin = comparison.tested(variant, other), comparison.ranked_by.margin
     if tested is None or margin is None or not abs(tested.estimate) < margin:
@@ -125,11 +131,8 @@ def _small(comparison: Comparison, variant: str, other: str) -> list[str]:
 
 def after_training(comparison: Comparison, variant: str, other: str) -> list[str]:
     """What the two score when training has ended, where an area along training is ranked."""
-    plain_metric = learned_in_the_end(comparison.metric)
-    if comparison.given is not None or plain_metric == comparison.metric:
-        return []
-    ended = replace(comparison, metric=plain_metric)
-    if not {variant, other} <= ended.compared.keys():
+    ended = at_the_end(comparison)
+    if ended is None or not {variant, other} <= ended.compared.keys():
         return []
     shown = f"after training {ended.short_score(variant)} against {ended.short_score(other)}"
     pairs = ((variant, other), (other, variant))
@@ -141,7 +144,10 @@ def _worse_than_uniform(comparison: Comparison) -> str:
     """How many variants are worse than uniform attention."""
     uniform, found = comparison.uniform_baseline, comparison.primary.items()
     worse = sum(one.reference == uniform and made.outcome == "worse" for one, made in found)
-    return f"{worse} of {len(comparison.contenders)} are significantly worse" if worse else ""
+    if not worse:
+        return ""
+    name = comparison.catalog.label(uniform or "")
+    return f"{worse} of {len(comparison.contenders)} are significantly worse than {name}"
 
 
 def _seeds(comparison: Comparison, variant: str, other: str) -> tuple[str, str]:
@@ -166,7 +172,7 @@ def _non_neural(need: Need) -> str:
 
 
 def _ties(need: Need) -> str:
-    """How many others are tied with the best, and why one with a better mean was not chosen."""
+    """How many others are tied with the best, and one that has a better mean or costs less."""
     tied = tied_with_best(need.evidence)
     others = [name for name in tied if name != need.variant]
     if not others:
@@ -175,10 +181,38 @@ def _ties(need: Need) -> str:
     better = first != need.variant and comparison.short_score(first) != comparison.short_score(
         need.variant
     )
-    if not better:
+    told = _better(need, first) if better else _cheaper(need, others)
+    if not told:
         return counted(len(others), "other")
-    told = _better(need, first)
     return f"{told} and {counted(len(others) - 1, 'other')}" if len(others) > 1 else told
+
+
+def _cheaper(need: Need, others: Sequence[str]) -> str:
+    """The cheapest of some that cost clearly less than the choice; empty where none does."""
+    comparison = need.evidence
+    costs = {name: relative_cost([comparison], name, need.variant) for name in others}
+    less = [name for name, cost in costs.items() if differs(cost, need.noise) and cost.estimate < 1]
+    if not less:
+        return ""
+    name = min(less, key=lambda one: costs[one].estimate)
+    return f"{comparison.catalog.label(name)} ({comparison.short_score(name)}, which costs less)"
+
+
+def _unproved(need: Need) -> tuple[str, ...]:
+    """What has the rank of the best and is left out; one that has the best mean is named."""
+    comparison, tied = need.evidence, tied_with_best(need.evidence)
+    first = first_rank(comparison)
+    left = [name for name in first if name not in tied]
+    if not left:
+        return ()
+    named, count = "", len(left)
+    if first[0] == left[0]:
+        label, count = comparison.catalog.label(left[0]), count - 1
+        named = f"{label} ({comparison.short_score(left[0])}, the best mean)"
+    rest = f"{count} more" if count else ""
+    names = join([name for name in (named, rest) if name])
+    are = "is" if len(left) == 1 else "are"
+    return (f"{names} of the same rank {are} not significantly above uniform attention",)
 
 
 def _better(need: Need, name: str) -> str:

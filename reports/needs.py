@@ -10,7 +10,7 @@ from reports.folder import RunFolder
 from reports.outdone import outdone
 from reports.positions import has_positions
 from reports.ranked_table.comparison import LEVEL, Comparison
-from reports.ranked_table.headline import separating
+from reports.ranked_table.headline import at_the_end, separating
 from reports.training_cost import CostNoise, in_order, noise_of, relative_cost
 from results.statistics import Interval
 
@@ -97,10 +97,16 @@ class Need:
 
     @property
     def baseline_lacks_positions(self) -> bool:
-        """Whether the choice has positions of its own and the baseline has none."""
+        """Whether the baseline has no positions, and the choice or what is tied with it has.
+
+        A recurrence has none of its own and knows the order of tokens all the same, so what is tied
+        with the choice says more than the choice alone.
+        """
         catalog, base = self.evidence.catalog, self.evidence.baseline
-        known = base is not None and has_positions(catalog, self.variant)
-        return known and not has_positions(catalog, base or "")
+        if base is None or has_positions(catalog, base):
+            return False
+        best = (self.variant, *tied_with_best(self.evidence))
+        return any(has_positions(catalog, name) for name in best if name)
 
     @property
     def baseline_is_uniform(self) -> bool:
@@ -108,6 +114,13 @@ class Need:
         base, uniform = self.evidence.baseline, self.evidence.uniform_baseline
         known = {base, uniform} <= self.evidence.compared.keys()
         return known and base != uniform and not beats(self.evidence, base or "", uniform)
+
+    @property
+    def leads_only_in_training(self) -> bool:
+        """Whether the choice learned sooner than the baseline, and is no better in the end."""
+        ended, base = at_the_end(self.evidence), self.evidence.baseline
+        known = ended is not None and {self.variant, base} <= ended.compared.keys()
+        return ended is not None and known and not beats(ended, self.variant, base)
 
     @property
     def is_open(self) -> bool:
@@ -160,13 +173,14 @@ def _title(comparison: Comparison) -> str:
 def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:
     """Where a variant is better than the baseline, where something was learned, and the rest.
 
-    Of the first, those come last in which the baseline has no positions and the choice has, or in
-    which it is no better than uniform attention: that it is worse there is no surprise.
+    Of the first, those come last in which the lead is gone when training ends, in which the
+    baseline has no positions and the choice has, or in which the baseline is no better than uniform
+    attention: that it is worse there is no surprise.
     """
 
     def strength(need: Need) -> tuple[bool, float, str]:
         expected = need.baseline_lacks_positions or need.baseline_is_uniform
-        return expected, need.p_baseline, need.title
+        return expected or need.leads_only_in_training, need.p_baseline, need.title
 
     settled = [need for need in found if not need.is_open]
     decided = sorted((need for need in settled if need.beats_baseline), key=strength)
@@ -183,16 +197,20 @@ def decides(comparison: Comparison) -> bool:
     return bool(comparison.ranking) and comparison.most_seeds > 1 and len(fair) > 1
 
 
+def first_rank(comparison: Comparison) -> list[str]:
+    """Contenders that are not significantly different from the best mean."""
+    return [line.variant for line in comparison.leading if line.variant in comparison.contenders]
+
+
 def tied_with_best(comparison: Comparison) -> list[str]:
     """Contenders of the first rank; where some are better than uniform attention, these alone."""
-    first = [line.variant for line in comparison.leading if line.variant in comparison.contenders]
-    return above_uniform(comparison) or first
+    return above_uniform(comparison) or first_rank(comparison)
 
 
 def above_uniform(comparison: Comparison) -> list[str]:
     """Contenders of the first rank that are significantly better than uniform attention."""
-    first = [line.variant for line in comparison.leading if line.variant in comparison.contenders]
-    return [name for name in first if beats(comparison, name, comparison.uniform_baseline)]
+    uniform = comparison.uniform_baseline
+    return [name for name in first_rank(comparison) if beats(comparison, name, uniform)]
 
 
 def beats(comparison: Comparison, variant: str, other: str | None) -> bool:

@@ -232,8 +232,8 @@ def _lead(folder: RunFolder) -> str:
         below = "The commands below compute everything again, in this order."
     if any("--reuse" in command for command in folder.commands):
         below = (
-            "The commands below made it, in this order. “--reuse” took finished cells from an "
-            "earlier version of the pack; without it everything is computed again."
+            "The commands below made it, in this order. With “--reuse” a command took over cells "
+            "that were finished before; without it, it computes them again."
         )
     if len({run_folder_of(command) for command in folder.commands} - {""}) > 1:
         below += " “bench report --merge” joined their folders."

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from bench.api.headline import is_made
 from reports.catalog import uncapitalized
-from reports.evidence import after_training
+from reports.evidence import after_training, small_difference
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
 from reports.numbers import counted
@@ -16,7 +16,7 @@ from reports.training_cost import in_order
 MOST_NAMED = 3
 """Needs that the sentence names."""
 MOST_TIED = 2
-"""Variants tied with the best that the sentence names; the others are counted."""
+"""Variants tied with the best that the sentence names; a rest of one is named, too."""
 FEW_SEEDS = 5
 """From as many seeds on the sentence does not count them."""
 
@@ -65,9 +65,11 @@ def _named(need: Need) -> str:
     scores = f"{comparison.short_score(need.variant)} against {comparison.short_score(base)}"
     lacks = need.baseline_lacks_positions
     without = f" of {catalog.label(base)} without positions" if lacks else ""
+    small = "".join(f"; {one}" for one in small_difference(comparison, need.variant, base))
     few = f", {comparison.most_seeds} seeds" if comparison.most_seeds < FEW_SEEDS else ""
     ended = "".join(f"; {one}" for one in after_training(comparison, need.variant, base))
-    return f"{told} ({uncapitalized(comparison.ranked_by.title)} {scores}{without}{few}{ended})"
+    title = uncapitalized(comparison.ranked_by.title)
+    return f"{told} ({title} {scores}{without}{few}{small}{ended})"
 
 
 def _nothing_yet(found: Sequence[Need]) -> str:
@@ -79,9 +81,21 @@ def _nothing_yet(found: Sequence[Need]) -> str:
         longer = all(is_made(need.evidence.metric, "beyond_training") for need in below)
         where = ", on inputs longer than those of training" if longer else ""
         parts.append(f"No variant is significantly above uniform attention for {names}{where}.")
+        if len(below) == 1:
+            parts += _above_in_every_seed(below[0].evidence)
     if rest := [uncapitalized(need.title) for need in found if need not in below]:
         parts.append(f"Nothing is decided for {join(rest, MOST_NAMED)}.")
     return " ".join(parts)
+
+
+def _above_in_every_seed(comparison: Comparison) -> list[str]:
+    """Contenders whose every seed is above uniform attention, though the test does not say so."""
+    above = comparison.above_every_seed(comparison.uniform_baseline or "")
+    names = [comparison.catalog.label(name) for name in comparison.contenders if name in above]
+    if not names:
+        return []
+    are = "is" if len(names) == 1 else "are"
+    return [f"In every seed {join(names, MOST_NAMED)} {are} above it."]
 
 
 def _nothing_known_of_learning(folder: RunFolder) -> str:
@@ -105,9 +119,7 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     """What is tied with the best where nothing is better than the baseline."""
     if not found:
         return ""
-    label = found[0].comparisons[0].catalog.label
-    use = "use" if len(found) == 1 else "uses"
-    where = f"In the {'other ' if other else ''}{len(found)} {use} at this size"
+    where = f"In the {'other ' if other else ''}{len(found)} uses at this size"
     if len(found) == 1:
         where = f"For {uncapitalized(found[0].title)} at this size"
     often = often_tied(found)
@@ -118,10 +130,10 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     alone = found[0].evidence if len(found) == 1 and len(found[0].comparisons) == 1 else None
     if alone is not None:
         everywhere.sort(key=[*alone.compared].index)  # by their means
-    # a rest of one is named, too
     most = MOST_TIED + 1 if len(everywhere) == MOST_TIED + 1 else MOST_TIED
     named = everywhere[:most] or [name for name, _ in often[:MOST_TIED]]
     rest = len(everywhere[most:])
+    label = found[0].evidence.catalog.label
     shown = [*map(label, named)] if alone is None else _with_scores(alone, named)
     names = join([*shown, *([counted(rest, "other")] if rest else [])])
     are = "is" if len(named) == 1 else "are"
@@ -129,10 +141,16 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     if alone is not None and alone.uniform_baseline in alone.compared:
         uniform = alone.uniform_baseline
         told += f", against {alone.short_score(uniform)} of {label(uniform)}"
+    return f"{told}.{_cheapest(found, named, all_named=not rest)}"
+
+
+def _cheapest(found: Sequence[Need], named: Sequence[str], *, all_named: bool) -> str:
+    """Which of some tied variants costs least; empty where one is unknown or all are alike."""
     costs = {name: in_order(overall_cost(found, name), found[0].noise) for name in named}
-    known = {name: cost for name, cost in costs.items() if math.isfinite(cost)}
-    if len({f"{cost:.2g}" for cost in known.values()}) < 2:
-        return f"{told}."
-    cheap = label(min(known, key=lambda name: known[name]))
-    count, least = ("two", "cheaper") if len(named) == MOST_TIED else ("three", "cheapest")
-    return f"{told}. Of the {'first ' if rest else ''}{count}, {cheap} is the {least}."
+    known = all(map(math.isfinite, costs.values()))
+    if not known or len({f"{cost:.2g}" for cost in costs.values()}) < 2:
+        return ""
+    label = found[0].evidence.catalog.label
+    cheap = label(min(named, key=costs.__getitem__))
+    count, least = ("two", "cheaper") if len(named) == 2 else ("three", "cheapest")
+    return f" Of the {'' if all_named else 'first '}{count}, {cheap} is the {least}."

@@ -32,6 +32,7 @@ from bench.running.families import tasks_by_family
 from reports import tested
 from reports.folder import read_folder
 from reports.markdown import escape
+from reports.needs import above_uniform
 from reports.ranked_table.saturation import edge
 from results.frame import COLUMNS
 from results.row import Row
@@ -270,6 +271,7 @@ def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():
     means = {name: sum(found.values()) / len(found) for (name, x), found in parts.items() if x == 8}
     ahead = {name for name in means if means[name] > means["scaled_dot"]}
     assert {name.partition("[")[0] for name in ahead} == {"mha_roles", "copynet"}
+    assert not comparison.beats_the_rest, "none is above the dictionary in every seed"
 
 
 @pytest.mark.slow
@@ -295,8 +297,16 @@ def test_what_is_said_of_the_modern_half_is_what_the_tests_of_the_run_show():
     for copies in ("nope", "alibi", "fox"):
         assert copying[copies] < min(copying["rope"], copying["gated_deltanet"])
     words = ranks_of("modern.parquet", "wikitext2_mini")
-    for ordered in ("gated_deltanet", "rope"):
+    for ordered in ("gated_deltanet", "rope", "alibi"):
         assert words[ordered] < min(words["scaled_dot"], words["uniform"])
+    folder = read_folder(ROOT / readme.PUBLISHED / "modern.parquet")
+    texts = {one.catalog.task_label(one.task): one for one in folder.comparisons}
+    above = above_uniform(texts["wikitext2_mini"])
+    assert sorted(above) == ["alibi", "gated_deltanet", "mamba2_ssd", "mla", "rope"]
+    characters = texts["stdlib_code"]
+    trigrams = characters.without["trigram, interpolated"]
+    for scores in characters.scores.values():
+        assert all(scores[seed] > trigrams[seed] for seed in scores)
 
 
 def sections_of(text):

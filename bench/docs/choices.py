@@ -19,10 +19,12 @@ other, in the order `flagship`, `multi30k`, `modern`, `quick` and `families`. `f
 until validation gets no better or for 12,000 steps, minutes in most cases; `multi30k` trains for
 four minutes of CPU time; the others train for seconds, some of their networks for up to three
 minutes. Sizes and variants differ between runs, so two of them may name different ones. “Tied with”
-names variants that are not significantly different from the one with the best mean; they need not
-be equally good. A use is left out where no run has a variant above uniform attention. All runs are
-of small networks on a CPU; read [what the bench cannot show](../../docs/limits.md) before you quote
-a number, and [how the rule works and what is tested](../../docs/statistics.md#what-to-choose).
+counts variants that are not significantly different from the one with the best mean and that are
+significantly above uniform attention; they need not be equally good. Others of the same rank are
+counted in brackets. A use is left out where no run has a variant above uniform attention. All runs
+are of small networks on a CPU; read [what the bench cannot show](../../docs/limits.md) before you
+quote a number, and [how the rule works and what is
+tested](../../docs/statistics.md#what-to-choose).
 """
 
 

@@ -71,10 +71,10 @@ LIMITS = (
     "Scores are means of {} paired seeds with 95% t intervals, or with the lowest and the highest "
     "seed where an interval would leave the range of the metric. Networks have widths of 32 to 256 "
     "and train for seconds to minutes on a CPU, so nothing here speaks of large models. "
-    "`scaled_dot`, the baseline, has no positions. No training example is longer than the first "
-    "length that a test names; learning rates, the last step and the checkpoint were chosen on "
-    "validation that holds the longer ones, too. Further limits are on [a page of their "
-    "own](docs/limits.md)."
+    "`scaled_dot`, the baseline, has no positions. The first length that a test names is the "
+    "longest of training; nothing was trained on longer inputs. But the learning rate, the last "
+    "step and the checkpoint were chosen on validation that holds longer ones, so scores beyond "
+    "training are optimistic. Further limits are on [a page of their own](docs/limits.md)."
 )
 
 

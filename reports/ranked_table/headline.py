@@ -5,7 +5,9 @@ neither, the score stays, and the page says so. What a task declared to rank by 
 chooses another one after looking at scores.
 """
 
-from bench.api.headline import made_of
+from dataclasses import replace
+
+from bench.api.headline import learned_in_the_end, made_of
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.harder_test import harder_test
 from reports.ranked_table.saturation import is_solved, nearly_all_solved
@@ -24,6 +26,14 @@ def separating(comparison: Comparison) -> Comparison:
     after_looking = is_solved(comparison) and not is_declared(comparison)
     harder = harder_test(comparison) if after_looking else None
     return harder or headline_of(comparison)
+
+
+def at_the_end(comparison: Comparison) -> Comparison | None:
+    """By the score after training, where an area along training is ranked; else None."""
+    plain_metric = learned_in_the_end(comparison.metric)
+    if comparison.given is not None or plain_metric == comparison.metric:
+        return None
+    return replace(comparison, metric=plain_metric)
 
 
 def is_declared(comparison: Comparison) -> bool:

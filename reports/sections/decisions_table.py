@@ -36,7 +36,8 @@ AS_UNIFORM = " (as uniform attention is)"
 """Behind what is equivalent to the baseline where uniform attention is, too."""
 NO_SPREAD = "no spread was seen in these scores, so it is not known."
 DETECTABLE_HELP = (
-    "Smallest true difference that half of the tests would find in 80 % of runs, with these seeds."
+    "The smallest true difference that a test finds in 80% of runs with these seeds; the median "
+    "over the tests of the row."
 )
 
 
@@ -77,8 +78,9 @@ def _about_columns(margins: Collection[float | None]) -> tuple[str, ...]:
     """What the columns mean, and the margin where all comparisons have the same."""
     told = [
         "Comparisons of which most is decided come first. The detectable difference is the "
-        "smallest true one that half of the tests would find in 80% of runs with these seeds. "
-        "Seeds to decide are those that would probably decide half of what is undecided."
+        "smallest true one that a test finds in 80% of runs with these seeds, as the median over "
+        "the tests of the row. Seeds to decide are those that would probably decide half of what "
+        "is undecided."
     ]
     if len(margins) == 1:
         (margin,) = margins

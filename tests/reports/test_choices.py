@@ -151,7 +151,7 @@ def test_a_better_mean_that_costs_more_is_named_with_that_reason(tmp_path: Path)
 
 def test_it_is_said_where_the_baseline_has_no_positions(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": DECIDED}, positions=(NEW,))
-    assert rows(folder)[0]["Compared with"].marks == ("no positions",)
+    assert rows(folder)[0]["Compared with"].marks == ("which has no positions",)
     assert "of bahdanau without positions, 3 seeds)" in headline(folder)
     both = written(tmp_path / "both", {"copying": DECIDED}, positions=(NEW, BASE))
     assert rows(both)[0]["Compared with"].marks == ()
@@ -163,7 +163,7 @@ def test_it_is_said_where_the_baseline_is_not_above_uniform_attention(tmp_path: 
     found = rows(written(tmp_path / "run", tasks))
     assert [row["Test"].text for row in found] == ["sorting", "copying"]
     marks = [row["Compared with"].marks for row in found]
-    assert marks == [(), ("not above uniform attention",)]
+    assert marks == [(), ("which is not above uniform attention",)]
 
 
 @pytest.mark.parametrize(

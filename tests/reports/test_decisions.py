@@ -111,7 +111,10 @@ def test_a_pipeline_check_is_in_no_summary_and_is_named_with_its_reason(tmp_path
     table = next(block for block in section.blocks if isinstance(block, TableBlock))
     assert [row[0].text for row in table.rows] == ["copying"]
     (named,) = [block for block in section.blocks if isinstance(block, Bullets)]
-    assert named.items == ("sorting: Counts win in every seed.",)
+    assert named.items == (
+        "sorting: Counts win in every seed. In this run, of 2 variants, 2 are significantly "
+        "above uniform attention. A mark is not lifted after scores were seen.",
+    )
 
 
 def test_what_is_equivalent_because_both_have_the_best_score_is_told(tmp_path: Path) -> None:
@@ -322,8 +325,9 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     folder = written(tmp_path / "run", {"sorting": DECIDED}, without={"sorting": 0.7})
     (told,) = left_out(checked(folder, "sorting", "Counts win in every seed."))
     assert told == (
-        "sorting: Counts win in every seed. In this run 1 of 2 variants are better than the best "
-        "non-neural baseline in every seed. The mark was kept."
+        "sorting: Counts win in every seed. In this run, of 2 variants, 1 are better than the "
+        "best non-neural baseline in every seed and 2 are significantly above uniform attention. "
+        "A mark is not lifted after scores were seen."
     )
     (comparison,) = folder.comparisons
     (beside,) = caveats(folder, comparison)

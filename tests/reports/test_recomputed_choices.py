@@ -237,7 +237,7 @@ def check(use: Use, row: Row) -> None:
     assert says(numbers(scores)[0], test.means[name]), where
     beaten = base if test.beats(name, base) else uniform
     check_reference(use, row, beaten if beaten in test.order else None)
-    check_ties(use, row["Tied with"])
+    check_ties(use, row)
     best = non_neural(test)
     if best is None:
         assert row["Non-neural baseline"] == "—", where
@@ -277,10 +277,11 @@ def reference_marks(test: Compared, name: str, beaten: str) -> list[str]:
     base, uniform = test.base, test.uniform
     expected = []
     if beaten == base:
-        if has_positions(test, name) and not has_positions(test, base):
-            expected.append("no positions")
+        best = (name, *tied(test))
+        if any(has_positions(test, one) for one in best) and not has_positions(test, base):
+            expected.append("which has no positions")
         if uniform in test.order and not test.beats(base, uniform):
-            expected.append("not above uniform attention")
+            expected.append("which is not above uniform attention")
         if test.margin is not None and abs(test.test.ahead(name, base)) < test.margin:
             expected.append("a difference below the margin of")
     elif base not in (None, name):
@@ -297,31 +298,60 @@ def has_positions(test: Compared, name: str) -> bool:
     return known["family"] == "position" or known.get("tells_places", False) or made or by_option
 
 
-def check_ties(use: Use, told: str) -> None:
-    """How many others are tied with the best, and the first of them where its mean is better."""
-    found = tied(use.test)
+def check_ties(use: Use, row: Row) -> None:
+    """How many others are tied with the best, one that is better or cheaper, and the rest."""
+    cell = row["Tied with"]
+    test, found, told = use.test, tied(use.test), name_of(cell)
     others = [name for name in found if name != use.variant]
-    where = (use.title, use.run, told, found)
+    where = (use.title, use.run, cell, found)
+    check_left_out(test, found, marks_of(cell))
     if not others:
         assert told == "—", where
         return
-    text = unescaped(told)
-    label = use.test.pack.label
-    named, left = f"{label(found[0])} (", len(others)
-    if text.startswith(named):
-        assert found[0] != use.variant, where
-        assert says(numbers(text.removeprefix(named))[0], use.test.means[found[0]]), where
-        noise = noise_of(use.run)
-        cost = cost_of([use.test], found[0], use.variant)
-        costs_more = cost.low > noise
-        fewer = len(use.tied_on[found[0]]) < len(use.tied_on[use.variant])
-        assert ("which costs more" in text) == costs_more, where
-        assert ("on fewer tests" in text) == (fewer and not costs_more), where
+    printed = numbers(unescaped(row["Score"]).removeprefix(test.measure["title"]))[0]
+    name, costs = name_beside(use, others, printed)
+    left = len(others)
+    if name:
+        assert told.startswith(f"{test.pack.label(name)} ("), where
+        score = told.removeprefix(f"{test.pack.label(name)} (")
+        assert says(numbers(score)[0], test.means[name]), where
+        fewer = len(use.tied_on[name]) < len(use.tied_on[use.variant]) and not costs
+        assert ("which costs more" in told) == (costs == "more"), where
+        assert ("which costs less" in told) == (costs == "less"), where
+        assert ("on fewer tests" in told) == fewer, where
         left -= 1
-        text = text.rpartition(" and ")[2] if left else ""
-        assert left or " and " not in unescaped(told).rpartition(")")[2], where
+        told = told.rpartition(") and ")[2] if left else ""
     if left:
-        assert text == f"{left} other{'s' if left > 1 else ''}", where
+        assert told == f"{left} other{'s' if left > 1 else ''}", where
+
+
+def name_beside(use: Use, others: Sequence[str], printed: str) -> tuple[str, str]:
+    """The tied variant that a row names, and whether it costs more or less than the choice.
+
+    A better mean is named unless the printed score of the choice is that of it as well.
+    """
+    test, noise = use.test, noise_of(use.run)
+    costs = {name: cost_of([test], name, use.variant) for name in others}
+    first = tied(test)[0]
+    if first != use.variant and not says(printed, test.means[first]):
+        return first, "more" if costs[first].low > noise else ""
+    less = [name for name, cost in costs.items() if cost.high < 1 / noise]
+    return min(less, key=lambda name: costs[name].estimate, default=""), "less" if less else ""
+
+
+def check_left_out(test: Compared, found: Sequence[str], marks: Sequence[str]) -> None:
+    """What has rank 1 and is not above uniform attention."""
+    first = [name for name in test.leading if name in test.contenders]
+    left = [name for name in first if name not in found]
+    if not left:
+        assert not marks, (test.task, marks)
+        return
+    (mark,) = marks
+    assert mark.endswith("not significantly above uniform attention"), mark
+    best = first[0] == left[0]
+    count = len(left) - best
+    assert mark.startswith(f"{test.pack.label(left[0])} (" if best else f"{count} more"), mark
+    assert not count or f"{count} more" in mark, mark
 
 
 def check_cost(use: Use, told: str) -> None:
