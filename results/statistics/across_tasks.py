@@ -122,10 +122,10 @@ def performance_profile(tasks: Sequence[ArrayLike], thresholds: Sequence[float])
     >>> performance_profile([[0.5, 1.0], [0.2, 0.4]], [0.0, 0.45, 0.9])
     [1.0, 0.5, 0.25]
     """
-    return [
-        float(np.mean([np.mean(np.asarray(scores) > threshold) for scores in tasks]))
-        for threshold in thresholds
-    ]
+    levels = np.asarray(thresholds)
+    shares = [(np.asarray(scores)[:, None] > levels).mean(axis=0) for scores in tasks]
+    found: list[float] = np.mean(shares, axis=0).tolist()
+    return found
 
 
 def _mean_of_uses(values: NDArray[np.float64], uses: Sequence[str] | None) -> NDArray[np.float64]:

@@ -10,12 +10,15 @@ from bench.api.kept_bytes import state_bytes
 from bench.conformance import certify
 
 FLOAT32 = 4
+OF_WIDTHS = ("shapes", "heads", "splits", "oracle", "gradients", "dtypes", "padding_invariance")
+"""Checks that may see the width of keys."""
 
 
 @pytest.mark.parametrize("variant", ["scaled_dot", "additive", "linear_attention", "mamba2_ssd"])
 def test_narrow_and_wide_keys_keep_the_certificate(variant):
     for width in (1, 5):
-        found = certify(f"{variant}[head=multi[heads=2,key_width={width}]]")
+        selector = f"{variant}[head=multi[heads=2,key_width={width}]]"
+        found = certify(selector, checks=OF_WIDTHS)
         assert found.green(), found.failed
 
 
