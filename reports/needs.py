@@ -190,9 +190,9 @@ def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:
 
 def decides(comparison: Comparison) -> bool:
     """Whether a comparison can say which variant to choose; a pipeline check cannot."""
-    whole = comparison.catalog.whole(comparison.task)
+    task = comparison.catalog.task(comparison.task)
     fair = [name for name in comparison.contenders if name in comparison.compared]
-    if whole not in ("", comparison.task) or comparison.catalog.pipeline_check(comparison.task):
+    if not task.decides(comparison.task):
         return False
     return bool(comparison.ranking) and comparison.most_seeds > 1 and len(fair) > 1
 

@@ -122,6 +122,17 @@ class CatalogTask:
     """Learning rates that calibration tried, by competitor (`bench.api.calibration.competitor`);
     None where the run stored nothing of it."""
 
+    def decides(self, selector: str) -> bool:
+        """Whether its comparison was to decide something, for planners and reports alike.
+
+        Input ablations do not: they ask whether an input matters, not which variant to choose. Nor
+        do pipeline checks, which are no evidence.
+
+        Args:
+            selector: Canonical, under which the catalog has it.
+        """
+        return self.whole in ("", selector) and not self.pipeline_check
+
     @classmethod
     def from_json(cls, data: JsonObject) -> Self:
         """Read what `catalog.json` says of a task."""

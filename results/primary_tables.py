@@ -62,9 +62,6 @@ def primary_tables(
 ) -> list[PrimaryTable]:
     """Read the comparisons of a run in which something is decided.
 
-    Input ablations are left out: they ask whether an input matters, not which variant to choose.
-    So are pipeline checks, which are no evidence.
-
     Args:
         frame: From `results.frame.rows_of`.
         catalog: What the names mean.
@@ -74,11 +71,12 @@ def primary_tables(
     cells = rows.drop_duplicates("cell")[["cell", "variant", "seed", *SAME, *SPLITS]]
     found = []
     for group in comparable(cells):
-        task = catalog.tasks.get(str(group["task"].iloc[0]))
+        selector = str(group["task"].iloc[0])
+        task = catalog.tasks.get(selector)
         metric = catalog.metrics.get(task.primary) if task else None
         if task is None or metric is None or metric.better == "none":
             continue
-        if task.whole in ("", str(group["task"].iloc[0])) and not task.pipeline_check:
+        if task.decides(selector):
             mine = rows[rows["cell"].isin(group["cell"])]
             found.append(_table(mine, group, catalog, red, task))
     return found

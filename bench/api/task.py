@@ -189,6 +189,20 @@ class Task:
         return None
 
     @classmethod
+    def needs_of(cls, config: Any) -> Mapping[str, str]:
+        """Files that folders of the data directory must hold under these options, for plans.
+
+        Where one is missing, loading passes the folder over for the fetched copy.
+
+        Args:
+            config: Options of this very task.
+
+        Returns:
+            Name of a data set -> name of the file; nothing where any folder will do.
+        """
+        return {}
+
+    @classmethod
     def compared_at(cls, sizes: str) -> tuple[Entry, ...]:
         """What is compared at the sizes of a preset; nothing where the task has none for it."""
         if sizes not in cls.presets:

@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from bench.api.task import Task
 
 
-ABSENT = "not here"
-"""How the place of a data set begins that a run would not find."""
-
-
 @click.group("data", cls=BenchGroup)
 def command() -> None:
     """List data sets, and download them."""
@@ -49,14 +45,13 @@ def data_sets(data_dir: str, *, as_json: bool = False) -> str:
     from tabulate import tabulate
 
     from bench.api import registry
-    from bench.api.data_folder import data_folder
     from bench.api.task import TASKS
     from bench.cli.registered import load_registry
-    from tasks.data.hub_copies import read_copy
-    from tasks.data.hub_sets import FETCHABLE, fetch_command
+    from tasks.data.hub_sets import FETCHABLE
+    from tasks.data.paths import place_of
 
     load_registry(())
-    directory = data_folder(Path(data_dir) if data_dir else None)
+    directory = Path(data_dir) if data_dir else None
     readers: dict[str, list[Registration[type[Task]]]] = {name: [] for name in FETCHABLE}
     for task in registry.registrations(TASKS).values():
         for name in task.target.data_sets:
@@ -64,20 +59,14 @@ def data_sets(data_dir: str, *, as_json: bool = False) -> str:
     rows: list[dict[str, Any]] = []
     for name, tasks in sorted(readers.items()):
         entry = FETCHABLE.get(name)
-        if directory is not None and (directory / name).is_dir():
-            where = str(directory / name)
-        elif entry is not None and read_copy(name, None) is not None:
-            where = "fetched copy in the cache"
-        else:
-            where = f"{ABSENT}; {fetch_command(name) if entry else 'no hub copy'}"
         rows.append(
             {
                 "data_set": name,
                 "tasks": [task.name for task in tasks],
                 "hub_id": entry.dataset if entry else "",
                 "license": entry.license if entry else tasks[0].target.data_license.name,
-                "here": not where.startswith(ABSENT),
-                "where": where,
+                "here": place_of(name, directory) is not None,
+                "where": _where(name, directory),
             }
         )
     if as_json:
@@ -90,6 +79,24 @@ def data_sets(data_dir: str, *, as_json: bool = False) -> str:
     return tabulate(shown, heads, tablefmt="simple", maxcolwidths=[None, 30, None, 50, None])
 
 
+def _where(name: str, data_dir: Path | None) -> str:
+    """The copy of a data set that a run would read, in words."""
+    from tasks.data.hub_sets import FETCHABLE, fetch_command
+    from tasks.data.paths import may_lack, place_of
+
+    fetched = "fetched copy in the cache"
+    place = place_of(name, data_dir)
+    if place is None:
+        return f"not here; {fetch_command(name) if name in FETCHABLE else 'no hub copy'}"
+    if place.origin == "hub":
+        return fetched
+    whole = place_of(name, data_dir, needs=may_lack(name))
+    if whole == place:
+        return str(place.path)
+    other = fetched if whole else f"not here; {fetch_command(name)}"
+    return f"{place.path}; with {may_lack(name)}: {other}"
+
+
 def fetch(name: str) -> str:
     """Download a data set from the hub.
 
@@ -97,11 +104,12 @@ def fetch(name: str) -> str:
         UnknownName: No data set of this name can be fetched.
         DataUnavailable: The data directory that the environment names is not there.
     """
-    from bench.api.data_folder import DATA_VARIABLE, data_folder
+    from bench.api.data_folder import DATA_VARIABLE
     from tasks.data import hub, hub_copies, hub_sets
+    from tasks.data.paths import place_of
 
     entry = hub_sets.find_data_set(name)
-    directory = data_folder()
+    usual, whole = place_of(name), place_of(name, needs=entry.may_lack)
     need_real_packages()
     click.echo(f"fetching {entry.dataset} into {hub_copies.copy_folder(name)}", err=True)
     folder = hub.fetch(name)
@@ -113,9 +121,11 @@ def fetch(name: str) -> str:
             "\nWarning: no commit of this data set is pinned here, so another machine may fetch "
             "other data; compare the revisions that reports print."
         )
-    if directory is not None and (directory / name).is_dir():
-        told += (
-            f"\nWarning: runs read {directory / name} and not this copy, because {DATA_VARIABLE} "
-            "is set; unset it to use what was fetched."
+    if usual is not None and usual.origin == "directory":
+        told += "\n" + (
+            f"Warning: runs read {usual.path} and not this copy"
+            if whole == usual
+            else f"Runs that need {entry.may_lack} read this copy; others read {usual.path}"
         )
+        told += f", because {DATA_VARIABLE} is set; unset it to use what was fetched."
     return told

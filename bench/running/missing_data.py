@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.api import registry
 from bench.api.cache import cache_folder
+from bench.api.config import build_config
 from bench.api.data_folder import data_folder
 from bench.api.errors import DataUnavailable
 from bench.api.selector import Selector
@@ -15,7 +16,7 @@ from bench.api.task import TASKS
 from bench.running.comparison_cells import task_groups
 from bench.running.quality_cells import PlannedCell, sized_task
 from bench.running.request import Request
-from tasks.data.paths import path_of
+from tasks.data.paths import place_of
 
 
 def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, str]:
@@ -69,8 +70,10 @@ def _reason(task: Selector, preset: str, data_dir: Path | None) -> str:
 
 def _missing(task: Selector, data_dir: Path | None) -> str:
     """Why a task has no data; empty if it has."""
-    target = registry.find(TASKS, task.name).target
-    if all(path_of(name, data_dir) is not None for name in target.data_sets):
+    found = registry.find(TASKS, task.name)
+    needs = found.target.needs_of(build_config(found.config, task.options, task.name))
+    sets = found.target.data_sets
+    if all(place_of(name, data_dir, needs=needs.get(name, "")) for name in sets):
         return ""
     try:
         # a folder that is not there may be one that the options of this size do not need

@@ -1,6 +1,6 @@
 """Cells that time attention without its heads, at each shape that was asked for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -26,6 +26,10 @@ GPU_S, GPU_FLOPS_A_SECOND = 5.0, 2e13
 small part, and the slowest one did 5e13 operations a second; other cards are slower."""
 COMPILED_S = 30.0
 """Expected time of compiling the calls of a cell (s)."""
+Trained = Mapping[str, set[str]]
+"""Regimes by variant."""
+Timed = tuple[VariantSpec, list[Regime]]
+"""A variant, and the regimes in which it is timed."""
 
 
 def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[PlannedCell]:
@@ -35,33 +39,51 @@ def speed_cells(request: Request, trained: Iterable[PlannedCell]) -> Iterator[Pl
         request: What was asked for.
         trained: Quality cells, which say in which regimes.
     """
-    wanted: dict[str, set[str]] = {}
-    for planned in trained:
-        regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
-        wanted.setdefault(planned.cell.variant, set()).add(regime)
-    timed: dict[str, tuple[VariantSpec, list[Regime]]] = {}
-    place = place_of(request)
-    for _, spec in request.specs:
-        name, possible = spec.canonical.show(), speed_regimes(spec, place)
-        mine = wanted.get(name, set()) & set(possible)
-        timed[name] = spec, [regime for regime in possible if regime in mine or not mine]
-    # the baseline is timed wherever anything is, or nothing could be compared
-    baseline = request.asked_baseline.spec
-    everywhere = {regime for _, regimes in timed.values() for regime in regimes}
-    able = [regime for regime in REGIMES if _can_be_timed(baseline, regime, place)]
-    timed[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
+    base = request.asked_baseline.spec.canonical.show()
+    timed = _timed(request, _regimes_trained(trained))
+    slots = _slots(timed, base)
     far = {name for name, (spec, _) in timed.items() if _declared_time(spec) < QUADRATIC}
-    far |= {baseline.canonical.show()} if far else set()
-    base = baseline.canonical.show()
-    slots = {name: _slot_regimes(regimes) for name, (_, regimes) in timed.items() if name != base}
-    beside = {one for regimes in slots.values() for one in regimes}
-    slots[base] = [one for one in timed[base][1] if one in beside] or _slot_regimes(timed[base][1])
+    far |= {base} if far else set()
     for name, (spec, regimes) in timed.items():
         shapes = (*request.shapes, *(request.long_shapes if name in far else ()))
         for regime, shape in product(regimes, shapes):
             here = shape.place == "slot" or _can_be_timed(spec, regime, shape.place)
             if here and (shape.place != "slot" or regime in slots[name]):
                 yield _speed_cell(request, spec, replace(shape, regime=regime))
+
+
+def _regimes_trained(trained: Iterable[PlannedCell]) -> Trained:
+    """In which regimes each variant is trained."""
+    found: dict[str, set[str]] = {}
+    for planned in trained:
+        regime = "causal" if planned.cell.slot in ("causal", "self") else "cross"
+        found.setdefault(planned.cell.variant, set()).add(regime)
+    return found
+
+
+def _timed(request: Request, trained: Trained) -> dict[str, Timed]:
+    """What is timed, and in which regimes: those of training, or all where none is trained."""
+    found: dict[str, Timed] = {}
+    place = place_of(request)
+    for _, spec in request.specs:
+        name, possible = spec.canonical.show(), speed_regimes(spec, place)
+        mine = trained.get(name, set()) & set(possible)
+        found[name] = spec, [regime for regime in possible if regime in mine or not mine]
+    # the baseline is timed wherever anything is, or nothing could be compared
+    baseline = request.asked_baseline.spec
+    everywhere = {regime for _, regimes in found.values() for regime in regimes}
+    able = [regime for regime in REGIMES if _can_be_timed(baseline, regime, place)]
+    found[baseline.canonical.show()] = baseline, [one for one in able if one in everywhere]
+    return found
+
+
+def _slots(timed: Mapping[str, Timed], base: str) -> dict[str, list[Regime]]:
+    """Regimes in which whole slots are timed; the baseline's are those of all others."""
+    found = {name: _slot_regimes(regimes) for name, (_, regimes) in timed.items() if name != base}
+    beside = {one for regimes in found.values() for one in regimes}
+    _, own = timed[base]
+    found[base] = [one for one in own if one in beside] or _slot_regimes(own)
+    return found
 
 
 def place_of(request: Request) -> Place:

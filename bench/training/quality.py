@@ -156,13 +156,7 @@ def _train(
     watched = task.choosing_metric() if protocol.patience else task.watched_metric()
     device, timed = torch.device(cell.device), clocked(cell.device)
     rows = (checkpoint and checkpoint.load(run)) or []
-    done = run.step
-    for number, batch in enumerate(_batches(task, protocol, cell, device)):
-        if number < done:
-            run.pass_over(batch)
-            if number == done - 1 and checkpoint is not None:
-                checkpoint.compare(batch)
-            continue
+    for batch in _unseen(run, _batches(task, protocol, cell, device), checkpoint):
         run.update(batch)
         if progress is not None:
             progress(run.share)
@@ -180,6 +174,24 @@ def _train(
             checkpoint.save(run, rows, batch)
     run.patience.restore(run.system)
     return rows, run.patience.validated or validated
+
+
+def _unseen(
+    run: Training, batches: Iterator[Batch], checkpoint: Checkpoint | None
+) -> Iterator[Batch]:
+    """The batches that a training has not seen, which is all of them unless it was resumed.
+
+    Raises:
+        OtherData: The last one that it has seen is another one now.
+    """
+    done = run.step
+    for number, batch in enumerate(batches):
+        if number < done:
+            run.pass_over(batch)
+            if number == done - 1 and checkpoint is not None:
+                checkpoint.compare(batch)
+        else:
+            yield batch
 
 
 def _batches(

@@ -9,7 +9,7 @@ claims are rarer, so the error rate holds.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +18,8 @@ from results.statistics.moderated import ModeratedDifference, ModeratedTable, Sc
 
 Ended = Mapping[str, Collection[int]]
 """Variant -> seeds that have been run, with a score or without."""
+Look = tuple[float, ModeratedDifference]
+"""What a look may spend of the error rate, and what it saw of a pair."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +30,21 @@ class SequentialDifference(ModeratedDifference):
     51(3)): those of all looks together hold the true difference at their level.
     """
 
-    looked: tuple[tuple[float, ModeratedDifference], ...]
+    looked: tuple[Look, ...]
     """What each look at the pair saw, with its share."""
 
     def p_outside(self, margin: float) -> float:
         """P value of "the true difference is at least the margin, either way", over all looks."""
         return _over_looks((share, one.p_outside(margin)) for share, one in self.looked)
+
+    def p_short(self, bound: float) -> float:
+        """P value of "the true difference is at least `bound`", over all looks."""
+        return _over_looks((share, one.p_short(bound)) for share, one in self.looked)
+
+    def p_beyond(self, margin: float) -> float:
+        """P value of "the true difference is at most the margin", over looks of the last sign."""
+        agreeing = _of_one_sign(self.looked, self.estimate)
+        return _over_looks((share, one.p_beyond(margin)) for share, one in agreeing)
 
 
 class SequentialTable:
@@ -67,7 +78,7 @@ class SequentialTable:
             right: Another one.
             level: Of all repeated intervals together.
         """
-        looked = []
+        looked: list[Look] = []
         for number in range(1, min(self._complete[left], self._complete[right]) + 1):
             table, names = self._at(number)
             if left in names and right in names:
@@ -78,8 +89,7 @@ class SequentialTable:
         else:  # before the first look there is an estimate, and no evidence
             share = self._looks.share(1)
             shown = self._whole.difference(left, right, 1 - (1 - level) * share)
-        agreeing = [one for one in looked if one[1].estimate * shown.estimate > 0] or looked[-1:]
-        p = _over_looks((share, one.p) for share, one in agreeing)
+        p = _over_looks((share, one.p) for share, one in _of_one_sign(looked, shown.estimate))
         together = {**vars(shown), "p": p, "share": share, "looked": tuple(looked)}
         return SequentialDifference(**together)
 
@@ -107,6 +117,11 @@ class SequentialTable:
             names = {name for name, by_seed in seen.items() if by_seed}
             self._known[number] = ModeratedTable(seen), names
         return self._known[number]
+
+
+def _of_one_sign(looked: Sequence[Look], estimate: float) -> Sequence[Look]:
+    """The looks whose mean difference has the sign of the last one; that one alone without any."""
+    return [one for one in looked if one[1].estimate * estimate > 0] or looked[-1:]
 
 
 def _over_looks(found: Iterator[tuple[float, float]]) -> float:

@@ -27,6 +27,8 @@ class HubDataset:
     differs: str = ""
     """How rows differ from those of the data directory; part of the note of every task that uses
     them."""
+    may_lack: str = ""
+    """File that a folder of the data directory may lack; options that need it read this copy."""
 
     @property
     def pinned(self) -> bool:
@@ -184,6 +186,7 @@ FETCHABLE: dict[str, HubDataset] = {
         license="CC BY-SA 3.0",
         license_open=True,
         differs="the same validation and test, and the training part",
+        may_lack="train.txt.gz",
     ),
 }
 

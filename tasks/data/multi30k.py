@@ -7,12 +7,13 @@ sentences may be used for research and are never committed with a report.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.api.data_folder import DATA_VARIABLE, data_folder
+from bench.api.data_folder import DATA_VARIABLE
 from bench.api.errors import DataUnavailable, InvalidConfig, UnknownName
 from tasks.data.corpus import Lines, Origin, ParallelCorpus, Part
 from tasks.data.files import read_parallel
-from tasks.data.hub_copies import copy_folder, read_copy
-from tasks.data.hub_sets import FETCHABLE, fetch_command
+from tasks.data.hub_copies import HubCopy, read_copy
+from tasks.data.hub_sets import FETCHABLE
+from tasks.data.paths import not_here, place_of
 
 LANGUAGES = ("cs", "de", "en", "fr")
 _LOCAL_FILES = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
@@ -36,18 +37,13 @@ def load_multi30k(
         DataDamaged: A file is there and is not whole.
     """
     asked = _checked(languages)
-    directory = data_folder(data_dir)
-    if directory is not None and (directory / "multi30k").is_dir():
-        return _from_directory(directory / "multi30k", asked)
-    corpus = _from_hub_copy(asked, cache_dir)
-    if corpus is not None:
-        return corpus
-    looked = f"{directory} has no folder multi30k" if directory else "no data directory is named"
-    raise DataUnavailable(
-        f"Multi30k is not on this machine ({looked}, nothing at "
-        f"{copy_folder('multi30k', cache_dir)}); run `{fetch_command('multi30k')}` or name a "
-        f"directory with --data-dir or {DATA_VARIABLE}."
-    )
+    place = place_of("multi30k", data_dir, cache_dir=cache_dir)
+    if place is not None and place.origin == "directory":
+        return _from_directory(place.path, asked)
+    copy = read_copy("multi30k", cache_dir) if place is not None else None
+    if copy is None:
+        raise not_here("multi30k", data_dir, cache_dir=cache_dir)
+    return _from_hub_copy(asked, copy)
 
 
 def _checked(languages: Sequence[str]) -> tuple[str, ...]:
@@ -71,10 +67,7 @@ def _from_directory(folder: Path, languages: tuple[str, ...]) -> ParallelCorpus:
     return _corpus(languages, parts, origin="directory", files=hashes)
 
 
-def _from_hub_copy(languages: tuple[str, ...], cache_dir: Path | None) -> ParallelCorpus | None:
-    copy = read_copy("multi30k", cache_dir)
-    if copy is None:
-        return None
+def _from_hub_copy(languages: tuple[str, ...], copy: HubCopy) -> ParallelCorpus:
     entry = FETCHABLE["multi30k"]
     absent = [language for language in languages if language not in entry.fields]
     if absent:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.api.data_folder import DATA_VARIABLE, data_folder
-from bench.api.errors import DataDamaged, DataUnavailable
+from bench.api.errors import DataDamaged
 from bench.api.plain_text import shortened
 from tasks.data.corpus import Origin, origin_note
 from tasks.data.files import TextFile, read_text
-from tasks.data.hub_copies import HubCopy, copy_folder, read_copy
-from tasks.data.hub_sets import FETCHABLE, fetch_command
+from tasks.data.hub_copies import HubCopy, read_copy
+from tasks.data.hub_sets import FETCHABLE
+from tasks.data.paths import not_here, place_of
 
 Row = Mapping[str, Any]
 Rows = tuple[Row, ...]
@@ -73,30 +73,21 @@ def load_table(
         DataUnavailable: It is not on this machine; the message says how to get it.
         DataDamaged: A file is there and is not whole.
     """
-    directory = data_folder(data_dir)
-    place = directory / name if directory is not None else None
-    if place is not None and place.is_dir() and (place / needs).exists():
-        parts, files = read(place)
+    place = place_of(name, data_dir, needs=needs, cache_dir=cache_dir)
+    if place is not None and place.origin == "directory":
+        parts, files = read(place.path)
         hashes = {file.path.name: file.sha256 for file in files}
         return DataSet(name=name, parts=parts, origin="directory", files=hashes)
-    copy = read_copy(name, cache_dir, splits=splits) if name in FETCHABLE else None
-    if copy is not None:
-        return DataSet(
-            name=name,
-            parts=from_hub(copy),
-            origin="hub",
-            files=copy.files,
-            revision=copy.revision,
-            differs=FETCHABLE[name].differs,
-        )
-    looked = f"{directory} has no folder {name}" if directory else "no data directory is named"
-    if place is not None and place.is_dir():
-        looked = f"{place} has no {needs}"
-    fetch = f"run `{fetch_command(name)}` or " if name in FETCHABLE else ""
-    nothing = f", nothing at {copy_folder(name, cache_dir)}" if fetch else ""
-    raise DataUnavailable(
-        f"{name} is not on this machine ({looked}{nothing}); {fetch}name a data directory with "
-        f"--data-dir or {DATA_VARIABLE}."
+    copy = read_copy(name, cache_dir, splits=splits) if place is not None else None
+    if copy is None:
+        raise not_here(name, data_dir, needs=needs, cache_dir=cache_dir)
+    return DataSet(
+        name=name,
+        parts=from_hub(copy),
+        origin="hub",
+        files=copy.files,
+        revision=copy.revision,
+        differs=FETCHABLE[name].differs,
     )
 
 

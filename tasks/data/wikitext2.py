@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tasks.data.files import TextFile, read_text
 from tasks.data.hub_copies import HubCopy
+from tasks.data.paths import may_lack
 from tasks.data.tables import DataSet, Rows, load_table
 
 NAME = "wikitext2"
@@ -39,7 +40,7 @@ def load_wikitext2(data_dir: Path | None = None, *, whole: bool = False) -> Data
         rows = {part: tuple({"text": line} for line in file.lines) for part, file in files.items()}
         return rows, list(files.values())
 
-    needs = FILES["train"] if whole else ""
+    needs = may_lack(NAME) if whole else ""
     return load_table(NAME, read, data_dir, from_hub=_from_hub, splits=parts, needs=needs)
 
 

@@ -21,7 +21,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.headline import beyond_training
 from bench.api.registry import Citation, register
 from bench.api.task import TaskPreset
-from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic
+from tasks.diagnostics.diagnostic import COPYING, FIRST, ROSTER, Diagnostic, marked_symbols
 from tasks.metrics.accuracy import TOKEN_ACCURACY
 from tasks.modern import COPIERS
 
@@ -135,5 +135,4 @@ class CausalCopy(Diagnostic):
 
     def tokens(self, ids: Sequence[int], *, source: bool) -> list[str]:
         """Symbols by number, and a sign for the mark."""
-        names = {MARK: "▶"}
-        return [names.get(n, f"w{n - SYMBOLS}" if n > MARK else "·") for n in ids]
+        return marked_symbols(ids)

@@ -51,6 +51,16 @@ Their answers are words of the source, the only words that a pointer network can
 """
 
 
+def marked_symbols(ids: Sequence[int]) -> list[str]:
+    """Words for a task whose first id is a mark and whose others are symbols: numbers, and signs.
+
+    >>> marked_symbols([FIRST + 1, FIRST, PAD])
+    ['w0', '▶', '·']
+    """
+    names = {FIRST: "▶"}
+    return [names.get(n, f"w{n - FIRST - 1}" if n > FIRST else "·") for n in ids]
+
+
 class Diagnostic(Task):
     """Base: a subclass draws a batch of one level."""
 

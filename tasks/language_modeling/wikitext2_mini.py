@@ -15,7 +15,7 @@ windows begin with nothing before them here.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -29,7 +29,8 @@ from bench.api.license import License
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
 from tasks.data.corpus import parts_note
-from tasks.data.wikitext2 import load_wikitext2
+from tasks.data.paths import may_lack
+from tasks.data.wikitext2 import NAME, load_wikitext2
 from tasks.data.words import EOS, SPECIAL_WORDS, Vocabulary
 from tasks.language_modeling.language_model import (
     PERPLEXITY,
@@ -127,7 +128,7 @@ class WikiText2Mini(LanguageModeling):
         ),
     }
     needs_download = True
-    data_sets = ("wikitext2",)
+    data_sets = (NAME,)
     data_license = License("CC BY-SA, Wikipedia", redistributable=True)
     unit = " "
     config: WikiTextConfig
@@ -162,6 +163,11 @@ class WikiText2Mini(LanguageModeling):
             "test": self._ids(test),
         }
         self.start(ids, len(self.words))
+
+    @classmethod
+    def needs_of(cls, config: WikiTextConfig) -> Mapping[str, str]:
+        """The training part, which a data directory may lack."""
+        return {NAME: may_lack(NAME)} if config.full else {}
 
     def rare_repeats(self, row: Sequence[int]) -> list[bool]:
         """Words that are known, not frequent in training, and were there before."""

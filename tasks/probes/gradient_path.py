@@ -10,7 +10,7 @@ Deviations: the norm is taken at the word embeddings and divided by that of all 
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bench.api.batch import Batch
 from bench.api.config import NoOptions
@@ -20,6 +20,7 @@ from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
 from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.embedded_words import embedded_words
 
 
 @register(
@@ -79,28 +80,11 @@ def _last(batch: Batch) -> Tensor:
 
 def _norms(subject: Subject, batch: Batch) -> Tensor:
     """Gradient norm at each word's embedding."""
-    tokens = batch.sources[0].tokens if batch.sources else batch.inputs
-    seen: list[Tensor] = []
-
-    def keep(module: nn.Module, given: tuple[Tensor, ...], embedded: Tensor) -> Tensor | None:
-        if seen or given[0].shape != tokens.shape or not bool((given[0] == tokens).all()):
-            return None
-        seen.append(embedded.detach().requires_grad_())
-        return seen[0]
-
-    embeddings = [m for m in subject.backbone.modules() if isinstance(m, nn.Embedding)]
-    hooks = [module.register_forward_hook(keep) for module in embeddings]
-    try:
-        with torch.enable_grad():
-            trace = subject.backbone(batch, Mode())
-            nll = subject.backbone.output.nll(trace, subject.backbone.emit, batch)
-            if subject.backbone.output.sequence_only:
-                raise Refused("this output has no loss of a single target.")
-            if not seen:
-                raise Refused("this network does not embed the words of the source.")
-            loss = nll.gather(1, _last(batch)[:, None]).sum()
-            (gradient,) = torch.autograd.grad(loss, seen[0])
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with embedded_words(subject, batch) as words, torch.enable_grad():
+        trace = subject.backbone(batch, Mode())
+        nll = subject.backbone.output.nll(trace, subject.backbone.emit, batch)
+        if subject.backbone.output.sequence_only:
+            raise Refused("this output has no loss of a single target.")
+        loss = nll.gather(1, _last(batch)[:, None]).sum()
+        (gradient,) = torch.autograd.grad(loss, words.leaf)
     return gradient.norm(dim=-1)

@@ -24,6 +24,7 @@ from bench.api.registry import Citation, register
 from bench.api.trace import Mode
 from tasks.backbones.transformer_blocks import Block
 from tasks.probes.diagnostic_metric import diagnostic
+from tasks.probes.embedded_words import embedded_words
 
 
 @register(
@@ -140,30 +141,19 @@ def _reads_words(stack: nn.ModuleList) -> bool:
 
 def _run(subject: Subject, batch: Batch) -> tuple[Tensor, list[Tensor]]:
     """Embedded words, and the states of every layer that depend on them."""
-    tokens = batch.sources[0].tokens if batch.sources else batch.inputs
-    embedded: list[Tensor] = []
     layers: list[Tensor] = []
-
-    def keep_words(module: nn.Module, given: tuple[Tensor, ...], found: Tensor) -> Tensor | None:
-        if embedded or given[0].shape != tokens.shape or not bool((given[0] == tokens).all()):
-            return None
-        embedded.append(found.detach().requires_grad_())
-        return embedded[0]
 
     def keep_states(module: nn.Module, given: object, found: Any) -> None:
         layers.append(found.states if isinstance(found, Encoded) else found[0])
 
-    tables = [m for m in subject.backbone.modules() if isinstance(m, nn.Embedding)]
-    hooks = [module.register_forward_hook(keep_words) for module in tables]
-    hooks += [m.register_forward_hook(keep_states) for m in _layers(subject.backbone)]
+    hooks = [m.register_forward_hook(keep_states) for m in _layers(subject.backbone)]
     try:
-        with torch.enable_grad():
+        with embedded_words(subject, batch) as words, torch.enable_grad():
             subject.backbone(batch, Mode(want_weights=False))
     finally:
         for hook in hooks:
             hook.remove()
-    if not embedded:
-        raise Refused("this network does not embed the words of the source.")
-    if not layers or any(states.shape[:2] != tokens.shape for states in layers):
+    embedded = words.leaf
+    if not layers or any(states.shape[:2] != embedded.shape[:2] for states in layers):
         raise Refused("this network's states are not its words, one for one.")
-    return embedded[0], layers
+    return embedded, layers

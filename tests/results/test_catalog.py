@@ -123,3 +123,11 @@ def test_a_published_result_without_a_number_is_left_out():
     assert [
         one.value for one in CatalogTask.from_json({"published_results": said}).published_results
     ] == [0.5]
+
+
+def test_an_input_ablation_and_a_pipeline_check_decide_nothing():
+    whole = CatalogTask(whole="two_source")
+    assert whole.decides("two_source")
+    assert not whole.decides("two_source[read=first]")
+    assert CatalogTask().decides("recall[pairs=8]"), "it has no such options"
+    assert not CatalogTask(pipeline_check="Counts win.").decides("recall[pairs=8]")

@@ -5,9 +5,11 @@ alone.
 """
 
 import itertools
+import json
 import random
 import re
 import runpy
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -307,3 +309,38 @@ def test_an_unpinned_copy_warns_and_a_pinned_one_does_not():
         (line,) = [line for line in listed.splitlines() if line.split()[:1] == [name]]
         assert "fetched copy" in line
         assert registered.dataset in line
+
+
+def test_a_copy_that_some_options_read_is_listed_and_told_as_that(directory, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_DATA_DIR", str(directory))
+    folder = directory / "wikitext2"
+    told = data.fetch("wikitext2")
+    assert f"\nRuns that need train.txt.gz read this copy; others read {folder}, because" in told
+    assert "and not this copy" not in told
+    assert f"Warning: runs read {directory / 'imdb'} and not this copy" in data.fetch("imdb")
+
+    def listed():
+        rows = json.loads(data.data_sets("", as_json=True))
+        return {row["data_set"]: (row["here"], row["where"]) for row in rows}
+
+    assert listed()["imdb"] == (True, str(directory / "imdb"))
+    assert listed()["wikitext2"] == (
+        True,
+        f"{folder}; with train.txt.gz: fetched copy in the cache",
+    )
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path))
+    assert listed()["wikitext2"] == (
+        True,
+        f"{folder}; with train.txt.gz: not here; python -m bench data fetch wikitext2",
+    )
+
+
+def test_a_training_part_in_the_directory_is_read_there_and_the_copy_by_nothing(
+    directory, tmp_path, monkeypatch
+):
+    whole = tmp_path / "whole"
+    shutil.copytree(directory / "wikitext2", whole / "wikitext2")
+    shutil.copy(whole / "wikitext2" / "valid.txt.gz", whole / "wikitext2" / "train.txt.gz")
+    monkeypatch.setenv("BENCH_DATA_DIR", str(whole))
+    assert load_wikitext2(whole=True).origin == "directory"
+    assert f"Warning: runs read {whole / 'wikitext2'} and not" in data.fetch("wikitext2")

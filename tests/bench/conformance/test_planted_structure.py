@@ -14,9 +14,11 @@ from bench.api.chain import Chain
 from bench.api.config import Config, IntRange
 from bench.api.normalizer import Normalized
 from bench.api.registry import DefaultTask
+from bench.api.resolve import resolve
 from bench.api.source import leaf
 from bench.api.variant import Variant
-from bench.conformance import certify
+from bench.conformance import certify, checks_structure
+from bench.conformance.certificate import CheckFailed
 from variants.history.tu_coverage import TuCoverage, TuCoverageConfig
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
@@ -173,6 +175,25 @@ class Outside(Config):
 def test_a_default_outside_of_its_search_range(plant):
     plant("score", ScaledDotScore, Outside)
     assert "outside of its search range" in plant.red("planted", "config")["config"]
+
+
+@pytest.mark.parametrize(
+    ("read_as", "sentence"),
+    [
+        ("additive", "an unknown option is not refused"),
+        ("additive[width=wide]", "an unknown option is refused by: additive: width must"),
+    ],
+)
+def test_an_unknown_option_that_passes_or_is_refused_for_another_reason(
+    monkeypatch, read_as, sentence
+):
+    monkeypatch.setattr(
+        checks_structure,
+        "resolve",
+        lambda asked: resolve(read_as if "no_such_option" in str(asked) else asked),
+    )
+    with pytest.raises(CheckFailed, match=sentence):
+        checks_structure.config(resolve("additive"))
 
 
 def test_weights_that_nobody_wanted_or_of_another_shape(plant):

@@ -1,5 +1,6 @@
 """A run of everything leaves out what has no data here, says so on one line each, and succeeds."""
 
+import gzip
 import json
 import os
 from contextlib import suppress
@@ -13,11 +14,11 @@ from bench.api.selector import Selector, parse
 from bench.running import comparison_cells
 from bench.running.families import compared_tasks
 from bench.running.left_out import LeftOut
-from bench.running.missing_data import missing_data
+from bench.running.missing_data import lacking_data, missing_data
 from bench.running.plan import plan
 from bench.running.request import Request
 from tasks.data.hub_copies import copy_folder
-from tasks.data.paths import path_of
+from tasks.data.paths import DataPlace, place_of
 
 EVERYTHING = Request(preset="families", variants="uniform", seeds=1, minutes=1e6)
 READERS = {
@@ -63,9 +64,9 @@ def test_one_data_set_that_is_not_there_costs_its_task_alone(directory):
 def test_a_fetched_copy_is_as_good_as_the_data_directory(directory, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     (directory / "stsb").rmdir()
-    assert path_of("stsb", directory) is None
+    assert place_of("stsb", directory) is None
     copy_folder("stsb").mkdir(parents=True)
-    assert path_of("stsb", directory) == copy_folder("stsb")
+    assert place_of("stsb", directory) == DataPlace(path=copy_folder("stsb"), origin="hub")
     assert missing_data(EVERYTHING, directory) == {}
 
 
@@ -76,6 +77,34 @@ def test_a_task_that_can_do_without_the_missing_folder_stays(directory, monkeypa
     missing = missing_data(EVERYTHING, directory)
     assert "translation" in missing
     assert "word_alignment" not in missing
+
+
+@pytest.fixture
+def mini(tmp_path):
+    """A data directory with WikiText-2 but for its training part, as many have it."""
+    folder = tmp_path / "mini" / "wikitext2"
+    folder.mkdir(parents=True)
+    line = " the storm moved north , and the castle was sold to the bishop . \n"
+    for name in ("valid", "test"):
+        (folder / f"{name}.txt.gz").write_bytes(gzip.compress(40 * line.encode()))
+    return folder.parent
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_options_that_need_a_file_which_the_folder_lacks_are_told_unless_a_copy_has_it(
+    mini, tmp_path, monkeypatch, copied
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    if copied:
+        copy_folder("wikitext2").mkdir(parents=True)
+    tasks = ("wikitext2_mini[window=8]", "wikitext2_mini[window=8,full=true]")
+    made = plan(Request(preset="smoke", variants="uniform", tasks=",".join(tasks), seeds=1))
+    told = lacking_data(made.quality, mini)
+    assert len(told) == (0 if copied else 1)
+    for task, reason in told.items():
+        assert "full=true" in task
+        assert "has no train.txt.gz" in reason
+        assert "`python -m bench data fetch wikitext2`" in reason
 
 
 @pytest.mark.parametrize("asked", [{"tasks": "stsb"}, {"preset": "smoke"}])

@@ -57,6 +57,29 @@ def test_the_p_value_is_the_least_of_all_looks_over_their_shares(values):
     assert (found.count, len(found.looked)) == (21, 5)
 
 
+def test_p_values_beyond_and_short_of_a_margin_are_of_all_looks_too(values):
+    scores = scores_of(values)
+    found = SequentialTable(scores, scores, LOOKS).difference("v3", "v0")
+    plain = [
+        (0.25 * 0.75**number, ModeratedTable(scores_of(values[:, :count])).difference("v3", "v0"))
+        for number, count in enumerate(COUNTS)
+    ]
+    beyond = [one.p_beyond(1.0) / share for share, one in plain]
+    short = [one.p_short(4.0) / share for share, one in plain]
+    assert found.p_beyond(1.0) == pytest.approx(min(1.0, *beyond))
+    assert found.p_short(4.0) == pytest.approx(min(1.0, *short))
+    # a margin of next to nothing is no other question than none
+    assert found.p_beyond(0.0) == found.p
+    assert found.p_beyond(1e-9) == pytest.approx(found.p)
+    assert found.p_beyond(1e-9) > plain[-1][1].p_beyond(1e-9)
+
+
+def test_a_pair_without_a_look_is_neither_beyond_nor_short_of_a_margin(values):
+    scores = scores_of(values[:, :2])
+    found = SequentialTable(scores, scores, LOOKS).difference("v3", "v0")
+    assert (found.p_beyond(0.1), found.p_short(100.0), found.p_outside(100.0)) == (1.0, 1.0, 1.0)
+
+
 def test_the_interval_excludes_zero_where_the_p_value_of_its_look_is_small_enough(values):
     for shift in np.linspace(0, 3, 31):
         scores = scores_of(values[:, :3] + np.array([0, 0, 0, shift])[:, None])
@@ -126,6 +149,7 @@ def test_an_early_better_never_becomes_a_significant_worse():
     difference = SequentialTable(scores, scores, LOOKS).difference("new", "base")
     assert difference.estimate < 0
     assert difference.p > 0.05
+    assert difference.p_beyond(0.01) > 0.05
     assert len(difference.looked) == 2, "equivalence is asked at both looks"
 
 
