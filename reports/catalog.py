@@ -61,6 +61,10 @@ class MetricInfo:
         return self.title + {"higher": " ↑", "lower": " ↓", "none": ""}[self.better]
 
 
+Fact = Literal["deviations", "does_not_show", "family", "paper", "where"]
+"""Texts about a variant that are printed as they are."""
+
+
 class Catalog:
     """Typed access to `catalog.json`; names that it does not know are printed as they are."""
 
@@ -115,13 +119,10 @@ class Catalog:
         """What is known of a task; nothing of one that the run did not name."""
         return self.tasks.get(task, CatalogTask())
 
-    def fact(self, variant: str, key: str) -> str:
-        """One text about a variant, empty if unknown."""
-        return clean(getattr(self.variant(variant), key))
-
-    def flag(self, variant: str, key: str) -> bool:
-        """One yes or no about a variant, no if unknown."""
-        return bool(getattr(self.variant(variant), key))
+    def fact(self, variant: str, key: Fact) -> str:
+        """One text about a variant, ready to print; empty if unknown."""
+        text: str = getattr(self.variant(variant), key)
+        return clean(text)
 
     def url(self, variant: str) -> str:
         """Web address of the paper, empty unless it is safe to follow."""
@@ -192,6 +193,15 @@ def uncapitalized(title: str) -> str:
     ('exact match', 'BLEU', 'F1 of sub-tokens')
     """
     return title[:1].lower() + title[1:] if title[1:2].islower() else title
+
+
+def capitalized(title: str) -> str:
+    """A title at the head of something.
+
+    >>> capitalized("image captioning")
+    'Image captioning'
+    """
+    return title[:1].upper() + title[1:]
 
 
 def _unique_labels(known: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
-from reports.catalog import uncapitalized
+from reports.catalog import capitalized, uncapitalized
 from reports.evidence import evidence_of, evidence_text, stands_for
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs
@@ -146,12 +146,8 @@ def _table(
 def _dropped(decided: Sequence[Need], rows: Sequence[tuple[TableCell, ...]]) -> tuple[str, ...]:
     """Say which needs the table has no room for."""
     shown = {row[0].text for row in rows}
-    left = [uncapitalized(need.title) for need in decided if _title(need) not in shown]
+    left = [uncapitalized(need.title) for need in decided if capitalized(need.title) not in shown]
     return (f"A variant is significantly better also for {join(left)}.",) if left else ()
-
-
-def _title(need: Need) -> str:
-    return need.title[:1].upper() + need.title[1:]
 
 
 def choice_row(need: Need) -> tuple[TableCell, ...]:
@@ -165,7 +161,7 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
     seeds = "; ".join(filter(None, (found.seeds, found.gap)))
     plain_cells = (p, seeds, found.non_neural)
     return (
-        TableCell(text=_title(need)),
+        TableCell(text=capitalized(need.title)),
         TableCell(text=known.task_label(comparison.task), marks=_about_test(need)),
         TableCell(text=NONE_YET if open_ else known.label(need.variant), code=not open_),
         TableCell(text=found.score or NO_VALUE),
@@ -191,16 +187,12 @@ def _tests(found: Sequence[Need]) -> tuple[str, ...]:
     return (f"{TESTS}{'; '.join(told)}.",) if told else ()
 
 
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def synopsis(need: Need | None) -> str:
     """One line beside the title of a use of attention."""
     if need is None:
         return ""
     if need.is_open:
-        return f"{_capitalized(evidence_text(need))}."
+        return f"{capitalized(evidence_text(need))}."
     return f"{need.evidence.catalog.label(need.variant)}: {evidence_text(need)}"
 
 

@@ -43,8 +43,8 @@ def legend_of(folder: RunFolder) -> Legend:
     fair -= {name for comparison in folder.comparisons for name in comparison.red}
 
     def order(name: str) -> tuple[bool, bool, bool, int, int, str]:
-        uniform = catalog.flag(name, "uniform_baseline")
-        control = catalog.flag(name, "control")
+        uniform = catalog.variant(name).uniform_baseline
+        control = catalog.variant(name).is_control
         is_baseline = name == catalog.baseline
         return not is_baseline, not uniform, control, -better[name], -tied[name], name
 

@@ -47,39 +47,60 @@ class Evidence:
 def evidence_of(need: Need) -> Evidence:
     """The numbers behind a choice, or behind the sentence that there is none yet."""
     comparison, variant = need.evidence, need.variant
-    base, uniform = comparison.baseline, comparison.uniform_baseline
-    beaten = base if need.beats_baseline else uniform if need.beats_uniform else None
     if need.is_open or not variant:
-        level = _reference(comparison, uniform) if uniform in comparison.compared else ""
-        return Evidence(
-            score="",
-            against=level,
-            seeds=str(comparison.most_seeds),
-            non_neural=_non_neural(need),
-            tied=_worse_than_uniform(comparison),
-        )
-    marks = []
-    if need.beats_baseline:
-        marks += ["which has no positions"] if need.baseline_lacks_positions else []
-        marks += ["which is not above uniform attention"] if need.baseline_is_uniform else []
-        marks += small_difference(comparison, variant, base or "")
-    if base and base not in (variant, beaten):
-        told = "worse than" if comparison.p_better(base, variant) < LEVEL else "n.s. against"
-        marks.append(f"{told} {_reference(comparison, base)}")
-    compared = beaten if beaten in comparison.compared else None
-    marks += after_training(comparison, variant, compared) if compared else []
-    seeds, gap = _seeds(comparison, variant, compared or variant)
+        return _evidence_of_nothing(need)
+    beaten = _beaten(need)
+    seeds, gap = _seeds(comparison, variant, beaten or variant)
     return Evidence(
         score=_measured(comparison, variant),
-        against=_reference(comparison, compared) if compared else "",
-        marks=tuple(marks),
-        p=comparison.p_better(variant, compared) if compared else math.nan,
+        against=_reference(comparison, beaten) if beaten else "",
+        marks=_marks(need, beaten),
+        p=comparison.p_better(variant, beaten) if beaten else math.nan,
         seeds=seeds,
         gap=gap,
         non_neural=_non_neural(need),
         tied=_ties(need),
         unproved=_unproved(need),
     )
+
+
+def _evidence_of_nothing(need: Need) -> Evidence:
+    """What there is where nothing is chosen: the level of uniform attention."""
+    comparison, uniform = need.evidence, need.evidence.uniform_baseline
+    known = uniform if uniform in comparison.compared else None
+    return Evidence(
+        score="",
+        against=_reference(comparison, known) if known else "",
+        seeds=str(comparison.most_seeds),
+        non_neural=_non_neural(need),
+        tied=_worse_than_uniform(comparison),
+    )
+
+
+def _beaten(need: Need) -> str | None:
+    """The reference that the choice is better than: the baseline, or else uniform attention."""
+    comparison = need.evidence
+    if need.beats_baseline:
+        found = comparison.baseline
+    else:
+        found = comparison.uniform_baseline if need.beats_uniform else None
+    return found if found in comparison.compared else None
+
+
+def _marks(need: Need, beaten: str | None) -> tuple[str, ...]:
+    """What has to be known of the reference, and of the baseline where that is another one."""
+    comparison, variant = need.evidence, need.variant
+    base = comparison.baseline
+    marks = []
+    if need.beats_baseline:
+        marks += ["which has no positions"] if need.baseline_lacks_positions else []
+        marks += ["which is not above uniform attention"] if need.baseline_is_uniform else []
+        marks += small_difference(comparison, variant, base or "")
+    elif base and base not in (variant, beaten):
+        told = "worse than" if comparison.p_better(base, variant) < LEVEL else "n.s. against"
+        marks.append(f"{told} {_reference(comparison, base)}")
+    marks += after_training(comparison, variant, beaten) if beaten else []
+    return tuple(marks)
 
 
 def evidence_text(need: Need) -> str:

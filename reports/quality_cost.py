@@ -214,9 +214,9 @@ def kind_of(catalog: Catalog, variant: str) -> PointKind:
     """What a variant is in a comparison."""
     if variant == catalog.baseline:
         return "baseline"
-    if catalog.flag(variant, "uniform_baseline"):
+    if catalog.variant(variant).uniform_baseline:
         return "uniform"
-    return "control" if catalog.flag(variant, "control") else "variant"
+    return "control" if catalog.variant(variant).is_control else "variant"
 
 
 def seen_within(values: Iterable[float], limits: tuple[float, float]) -> Interval:

@@ -89,7 +89,7 @@ def _order(folder: RunFolder, task: str, found: Iterable[str]) -> list[str]:
     mine = [comparison for comparison in folder.comparisons if comparison.task == task]
     ranked = [line.variant for comparison in mine for line in comparison.ranking]
     names = [name for name in dict.fromkeys((*ranked, *sorted(found))) if name in found]
-    uniform = [name for name in names if folder.catalog.flag(name, "uniform_baseline")][:1]
+    uniform = [name for name in names if folder.catalog.variant(name).uniform_baseline][:1]
     rest = [name for name in names if name not in uniform]
     return [*rest[: MOST_VARIANTS - len(uniform)], *uniform]
 

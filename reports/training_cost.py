@@ -69,7 +69,7 @@ def noise_of(found: Iterable[Comparison]) -> CostNoise:
         log
         for comparison in found
         for name in comparison.compared
-        if comparison.catalog.flag(name, "aa_control")
+        if comparison.catalog.variant(name).aa_control
         for log in _logs(comparison, name, comparison.catalog.baseline).values()
     ]
     bounds = ratio_interval(logs) if logs else NOTHING

@@ -68,6 +68,11 @@ class CatalogVariant:
     ablation: ChangedAxis | None = None
 
     @property
+    def is_control(self) -> bool:
+        """Whether it is a control, and no contender."""
+        return self.control is not None
+
+    @property
     def aa_control(self) -> bool:
         """Whether it is the baseline under another name."""
         return self.control == "aa"

@@ -142,7 +142,7 @@ class Comparison:
             self.better,
             baseline=self._base,
             uniform=uniform if uniform in self._fair else None,
-            controls=[name for name in self._fair if self.catalog.flag(name, "control")],
+            controls=[name for name in self._fair if self.catalog.variant(name).is_control],
             margin=self.ranked_by.margin,
             table=self._looked_at,
         )
@@ -226,12 +226,12 @@ class Comparison:
     def uniform_baseline(self) -> str | None:
         """The variant with equal weights; who is not better than it has not learned."""
         scored = (self.plain or self).scores
-        return next((name for name in scored if self.catalog.flag(name, "uniform_baseline")), None)
+        return next((name for name in scored if self.catalog.variant(name).uniform_baseline), None)
 
     def lost_every_seed(self, variant: str) -> bool:
         """Whether no seed of a contender is better than uniform attention."""
         lost, seeds = self.lost_seeds(variant)
-        return 0 < seeds == lost and not self.catalog.flag(variant, "control")
+        return 0 < seeds == lost and not self.catalog.variant(variant).is_control
 
     def above_every_seed(self, variant: str) -> list[str]:
         """Contenders of which each seed is better than each of a variant, on the test."""
@@ -299,7 +299,7 @@ class Comparison:
     def contenders(self) -> list[str]:
         """Variants with a score and a green certificate that are no controls."""
         fair = [name for name in self.scores if name not in self.red]
-        return [name for name in fair if not self.catalog.flag(name, "control")]
+        return [name for name in fair if not self.catalog.variant(name).is_control]
 
     @property
     def beats_the_rest(self) -> list[str]:

@@ -110,11 +110,11 @@ def _of_the_variant(comparison: Comparison, variant: str, certificates: Certific
     unknown = bool(certificates) and certificate_of(certificates, variant) is None
     flags = {
         "baseline": variant == base,
-        "control": catalog.flag(variant, "control"),
+        "control": catalog.variant(variant).is_control,
         "red certificate": variant in comparison.red,
         "not certified": unknown,
-        "decoder differs": catalog.flag(variant, "decoder_differs"),
-        "search differs": catalog.flag(variant, "search_differs"),
+        "decoder differs": catalog.variant(variant).decoder_differs,
+        "search differs": catalog.variant(variant).search_differs,
     }
     return [
         *(text for text, holds in flags.items() if holds),
@@ -127,7 +127,7 @@ def _of_its_training(comparison: Comparison, variant: str) -> Iterator[str]:
     catalog, cells = comparison.catalog, comparison.cells
     network, expected = (cells.setting(name, "backbone") for name in (variant, catalog.baseline))
     decodes_alike = not (
-        catalog.flag(variant, "decoder_differs") or catalog.flag(variant, "search_differs")
+        catalog.variant(variant).decoder_differs or catalog.variant(variant).search_differs
     )
     if network != expected and decodes_alike:
         same_kind = network.partition("[")[0] == expected.partition("[")[0]
@@ -143,7 +143,7 @@ def _of_its_seeds(comparison: Comparison, variant: str) -> Iterator[tuple[str, s
     if 0 < scored < asked:
         yield f"{scored} of {asked} seeds", "fewer seeds"
     lost, seeds = comparison.lost_seeds(variant)
-    if lost > 0 and not catalog.flag(variant, "control"):
+    if lost > 0 and not catalog.variant(variant).is_control:
         uniform_baseline = catalog.label(comparison.uniform_baseline or "")
         never = lost == seeds
         every = f"in any of {seeds} seeds" if seeds > 1 else "in its one seed"

@@ -64,7 +64,7 @@ def all_tasks_section(folder: RunFolder) -> Section | None:
         for name, many in shared_with(found, base).items()
         if len({one.task for one in many}) >= LEAST_TASKS
     }
-    contenders = [name for name in shared if not folder.catalog.flag(name, "control")]
+    contenders = [name for name in shared if not folder.catalog.variant(name).is_control]
     if len(contenders) < LEAST_CONTENDERS:
         return _section(Paragraph(_too_few(folder, len(contenders))))
     levels = {name: improvement(many, name, base) for name, many in shared.items()}
@@ -142,7 +142,7 @@ def _row(
     rank = _over_uses(found, lambda one: _place(one, variant))
     size = _over_uses(found, lambda one: float(len(one.compared)))
     catalog = folder.catalog
-    marks = ("control",) if catalog.flag(variant, "control") else ()
+    marks = ("control",) if catalog.variant(variant).is_control else ()
     return (
         TableCell(text=catalog.label(variant), marks=marks),
         TableCell(text=str(len(found)), sort=len(found)),

@@ -8,7 +8,7 @@ from results.statistics import Ranked
 
 def is_control(comparison: Comparison, line: Ranked) -> bool:
     """Whether a line is there to read the others by."""
-    return comparison.catalog.flag(line.variant, "control")
+    return comparison.catalog.variant(line.variant).is_control
 
 
 def controls(comparison: Comparison) -> list[str]:
@@ -21,7 +21,7 @@ def controls(comparison: Comparison) -> list[str]:
         and not line.differs_from_best
         and not line.worse_than_baseline
     ]
-    aa_controls = [name for name in level if comparison.catalog.flag(name, "aa_control")]
+    aa_controls = [name for name in level if comparison.catalog.variant(name).aa_control]
     told = [
         f"{label(name)} is the baseline under another name. The two are tied, as they must be."
         for name in aa_controls[:1]

@@ -200,7 +200,7 @@ def comparisons_text(tested: Sequence[Comparison]) -> list[str]:
 
 def _reference(known: Catalog, name: str) -> str:
     """What others are compared with, in words."""
-    return "uniform attention" if known.flag(name, "uniform_baseline") else known.label(name)
+    return "uniform attention" if known.variant(name).uniform_baseline else known.label(name)
 
 
 def _totals(tested: Sequence[Comparison]) -> dict[str, Counter[str]]:

@@ -71,7 +71,7 @@ def references_of(tested: Sequence[Comparison]) -> list[str]:
     """What contenders were tested against: the baseline, then uniform attention."""
     found = dict.fromkeys(asked.reference for one in tested for asked in one.primary)
     known = tested[0].catalog
-    return sorted(found, key=lambda name: (known.flag(name, "uniform_baseline"), name))
+    return sorted(found, key=lambda name: (known.variant(name).uniform_baseline, name))
 
 
 def _about_columns(margins: Collection[float | None]) -> tuple[str, ...]:

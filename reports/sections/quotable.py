@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from reports.blocks import Block, Paragraph, Section
-from reports.catalog import uncapitalized
+from reports.catalog import capitalized, uncapitalized
 from reports.evidence import stands_for
 from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
@@ -66,14 +66,14 @@ def _figure(at: int, comparison: Comparison) -> Block:
     lines = []
     for name in _ordered(comparison):
         mean = seen_within(comparison.scores[name].values(), metric.limits)
-        control = "control" if known.flag(name, "control") else "variant"
+        control = "control" if known.variant(name).is_control else "variant"
         kind = "baseline" if name == known.baseline else control
         one = ScoreLine(
             name=known.label(name), kind=kind, mean=mean.estimate, low=mean.low, high=mean.high
         )
         lines.append(one)
     test = stands_for(comparison)
-    caption = CAPTION.format(seeds=_many(comparison), test=test[:1].upper() + test[1:])
+    caption = CAPTION.format(seeds=_many(comparison), test=capitalized(test))
     said = (f"{metric.title}: {comparison.title}", caption, metric.axis)
     return scores_figure(f"quotable-{at}", said, lines, metric.limits)
 

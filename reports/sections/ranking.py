@@ -4,7 +4,7 @@ from typing import Any
 
 from bench.api.headline import Kind, is_made
 from reports.blocks import Block, Bullets, Paragraph, Section, TableBlock
-from reports.catalog import SHORT_UNITS, uncapitalized
+from reports.catalog import SHORT_UNITS, capitalized, uncapitalized
 from reports.choices import synopsis
 from reports.folder import RunFolder
 from reports.missing_values import LEGEND, NO_SPREAD
@@ -19,7 +19,7 @@ from reports.sections.mixed_environments import mixed_environments, places_of
 from reports.sections.ranking_cells import RankedLine
 from reports.sections.ranking_columns import RANKED_COLUMNS, head_of
 from reports.sections.reference_scores import beside_the_ranking
-from reports.sections.uses_of_attention import families, family_key, family_title, members
+from reports.sections.uses_of_attention import families, family_key, members
 
 NO_RANKS = (
     "The preset “{preset}” ranks nothing, because its budget is too small for a claim. Lines are "
@@ -122,7 +122,7 @@ def use_sections(folder: RunFolder) -> list[Section]:
     return [
         Section(
             key=family_key(family),
-            title=family_title(family),
+            title=capitalized(family),
             blocks=(members(folder, group), *_tables(folder, group), *ablated_tables(group)),
             group="use of attention",
             folded=True,

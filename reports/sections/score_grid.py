@@ -48,10 +48,10 @@ def _line(folder: RunFolder, variant: str) -> tuple[TableCell, ...]:
     catalog = folder.catalog
     found = {
         "baseline": variant == catalog.baseline,
-        "control": catalog.flag(variant, "control"),
+        "control": catalog.variant(variant).is_control,
         "red certificate": any(variant in comparison.red for comparison in folder.comparisons),
-        "decoder differs": catalog.flag(variant, "decoder_differs"),
-        "search differs": catalog.flag(variant, "search_differs"),
+        "decoder differs": catalog.variant(variant).decoder_differs,
+        "search differs": catalog.variant(variant).search_differs,
     }
     marks = tuple(text for text, holds in found.items() if holds)
     entries = [TableCell(text=catalog.label(variant), marks=marks)]

@@ -107,7 +107,7 @@ def _row(
     name = str(line["name"])
     variant = str(line["variant"])
     found = ["baseline"] if variant == folder.catalog.baseline else []
-    found += ["control"] if folder.catalog.flag(variant, "control") else []
+    found += ["control"] if folder.catalog.variant(variant).is_control else []
     length = float(line["length"])
     cells = folder.speed_cells.get(tuple(str(line[column]) for column in ONE_LINE), [])
     entries = [

@@ -3,6 +3,7 @@
 import re
 
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.catalog import capitalized
 from reports.folder import RunFolder
 from reports.needs import beats
 from reports.prose import join
@@ -45,15 +46,6 @@ def family_key(family: str) -> str:
     'family-image-captioning'
     """
     return f"family-{re.sub('[^a-z0-9]+', '-', family.lower()).strip('-')}"
-
-
-def family_title(family: str) -> str:
-    """A family at the head of a section.
-
-    >>> family_title("image captioning")
-    'Image captioning'
-    """
-    return family[:1].upper() + family[1:]
 
 
 def members(folder: RunFolder, found: list[Comparison]) -> Paragraph:
@@ -142,7 +134,7 @@ def _row(family: str, comparison: Comparison) -> tuple[TableCell, ...]:
 def _head(family: str, comparison: Comparison) -> tuple[TableCell, TableCell]:
     known = comparison.catalog
     return (
-        TableCell(text=family_title(family), href=f"#{family_key(family)}"),
+        TableCell(text=capitalized(family), href=f"#{family_key(family)}"),
         TableCell(
             text=comparison.title,
             marks=(
