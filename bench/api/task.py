@@ -86,6 +86,9 @@ class Task:
     """Whether scoring needs decoded output, not only teacher forcing."""
     needs_predictions: ClassVar[bool] = True
     """Whether scoring looks at the best word of every target under teacher forcing."""
+    needs_weights: ClassVar[bool] = True
+    """Whether scoring looks at attention weights. Where it does not, validation makes none, which
+    saves their memory and lets fused code answer; the test makes them for its maps."""
     ranks_tokens: ClassVar[bool] = False
     """Whether the ranking metric is about single words, which not every output predicts."""
     family: ClassVar[str] = ""

@@ -41,9 +41,23 @@ class Evaluated:
 
 
 def evaluate(
-    task: Task, backbone: Backbone, split: Split, device: torch.device, clock: Clock
+    task: Task,
+    backbone: Backbone,
+    split: Split,
+    device: torch.device,
+    clock: Clock,
+    *,
+    want_weights: bool = True,
 ) -> Evaluated:
     """Answer every batch of a split and score the answers.
+
+    Args:
+        task: The task.
+        backbone: The network.
+        split: What to answer.
+        device: Where the network is.
+        clock: Time of decoding (s).
+        want_weights: Whether answers hold attention weights, where there are any.
 
     Raises:
         Diverged: The network answers with what is no number, of which the best word is a word, too.
@@ -52,10 +66,11 @@ def evaluate(
     backbone.eval()
     answers: list[Answer] = []
     seconds, tokens = 0.0, 0
+    weighed = want_weights or "weights" in backbone.output.needs
     with torch.no_grad():
         for batch in task.evaluation(split):
             here = backbone.arrange(batch.to(device))
-            answer = _teacher_forced(task, backbone, here)
+            answer = _teacher_forced(task, backbone, here, want_weights=weighed)
             _expect_numbers(answer, split)
             if task.decodes or backbone.output.sequence_only:
                 start = clock()
@@ -73,8 +88,10 @@ def evaluate(
     return Evaluated(tuple(answers), tuple(task.scores(split, answers)), seconds, tokens)
 
 
-def _teacher_forced(task: Task, backbone: Backbone, batch: Batch) -> Answer:
-    trace = backbone(batch, Mode(noise=DRAWS))
+def _teacher_forced(
+    task: Task, backbone: Backbone, batch: Batch, *, want_weights: bool = True
+) -> Answer:
+    trace = backbone(batch, Mode(noise=DRAWS, want_weights=want_weights))
     predicted, nll, values = None, None, None
     if batch.values is not None:
         values = predicted_values(backbone, trace).cpu()

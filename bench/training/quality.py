@@ -163,7 +163,10 @@ def _train(
         if run.step % protocol.evaluate_every and not run.finished:
             continue
         with computing(cell):
-            validated = evaluate(task, run.system.there, "validation", device, run.clock)
+            validated = evaluate(
+                *(task, run.system.there, "validation", device, run.clock),
+                want_weights=task.needs_weights,
+            )
         rows += _curve_rows(run, validated, timed)
         plain = validated.value(watched.name)
         reached = task.choosing_value(validated.scores) if protocol.patience else plain

@@ -67,6 +67,7 @@ class Diagnostic(Task):
     family = "diagnostics"
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
     axis: ClassVar[Literal["length", "difficulty"]] = "length"
+    needs_weights = False
     ranks_tokens = True
     ceiling = 1.0
     evaluate: int

@@ -75,6 +75,7 @@ class Offset(Task):
     """
 
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
+    needs_weights = False
     family = "diagnostics"
     comparison = (*ROSTER, Entry(variant="sinusoid"), Entry(variant="lstmn"))
     calibration = (Setting(options="offset"),)

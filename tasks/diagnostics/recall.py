@@ -84,6 +84,7 @@ class Recall(Task):
     metrics = (TOKEN_ACCURACY, SEQUENCE_ACCURACY)
     headline = beyond_training(TOKEN_ACCURACY)
     capabilities = frozenset()
+    needs_weights = False
     family = "diagnostics"
     comparison = (*ROSTER, *COPYING)
     calibration = (

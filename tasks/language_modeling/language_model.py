@@ -103,6 +103,7 @@ class LanguageModeling(Task):
 
     family = "language modeling"
     comparison = COMPARISON
+    needs_weights = False
     ranks_tokens = True
     writes: ClassVar[tuple[str, ...]]
     """Texts written by us, for the report."""

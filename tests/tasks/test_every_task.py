@@ -198,6 +198,9 @@ def test_what_a_task_scores_is_what_it_declares(name, small_data):
         assert scored == declared, "validation holds what ranks, too"
         assert {s.metric for s in found.scores} <= declared
         assert all(bool(s.axis) == (s.x is not None) for s in found.scores)
+        if not built.task.needs_weights:
+            without = [replace(answer, weights=None) for answer in found.answers]
+            assert built.task.scores(split, without) == [*found.scores]
     assert built.task.samples(found.answers, 3)
 
 
