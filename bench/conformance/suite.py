@@ -1,7 +1,7 @@
 """The conformance suite: every check on a variant, in every place where it can stand."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
 
 from bench.api.call import REGIMES, Regime
 from bench.api.errors import BenchError, Refused, UnknownName
@@ -28,32 +28,130 @@ from bench.conformance.crash import crash_sentence, place_of
 from bench.conformance.place import Placed, build_subject, code_refusal, placements
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
-IN_EVERY_PLACE: dict[str, Callable[[Placed], None]] = {
-    "shapes": shapes,
-    "causality": causality,
-    "padding_invariance": padding_invariance,
-    "batch_invariance": batch_invariance,
-    "splits": splits,
-    "oracle": oracle,
-    "gradients": gradients_law,
-    "weight_law": weight_law,
-    "permutation_law": permutation_law,
-    "dead_rows": dead_rows,
-    "one_key": one_key,
-    "dtypes": dtypes,
-    "determinism": determinism,
-    "stream": stream,
-    "long": long,
-    "memory_pure": memory_pure,
-    "heads": heads,
-    "compile": compile_law,
+Run = Callable[[Sequence[Placed], VariantSpec], str | None]
+"""Runs a check in some places; returns what it has to say though it passed."""
+Choose = Callable[[Sequence[Placed]], list[Placed]]
+"""Chooses places from all in which a variant stands."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check, and where it looks."""
+
+    run: Run
+    places: Choose = list
+    needs_place: bool = True
+    """Whether it is skipped where the variant stands nowhere."""
+    required: bool = False
+    """Whether it fails there instead, and where the variant broke in some place."""
+
+
+def each(check: Callable[[Placed], None]) -> Run:
+    """Run in one place after the other; skipped only where every place skips."""
+
+    def run(places: Sequence[Placed], spec: VariantSpec) -> None:
+        reasons = []
+        for subject in places:
+            try:
+                _guarded(check, (subject,), subject.where)
+            except CheckSkipped as reason:
+                reasons.append(str(reason))
+        if len(reasons) == len(places):
+            raise CheckSkipped("; ".join(sorted(set(reasons))))
+
+    return run
+
+
+def each_of_the_whole(check: Callable[[Placed, VariantSpec], None]) -> Run:
+    """The same with the variant, for checks that look at what reads attention, too."""
+
+    def run(places: Sequence[Placed], spec: VariantSpec) -> None:
+        each(lambda subject: check(subject, spec))(places, spec)
+
+    return run
+
+
+def first_said(check: Callable[[Placed], str | None]) -> Run:
+    """Run in every place, and say the first thing that is to be said."""
+
+    def run(places: Sequence[Placed], spec: VariantSpec) -> str | None:
+        said = [_guarded(check, (subject,), subject.where) for subject in places]
+        return next(filter(None, said), None)
+
+    return run
+
+
+def at_once(check: Callable[[Sequence[Placed], VariantSpec], str | None], where: str) -> Run:
+    """Run once for all places."""
+    return lambda places, spec: _guarded(check, (places, spec), where)
+
+
+def of_options(check: Callable[[VariantSpec], str | None]) -> Run:
+    """Run once, in no place."""
+    return lambda places, spec: _guarded(check, (spec,), "options")
+
+
+def in_regime(regime: Regime) -> Choose:
+    """Places of one regime, for checks that have a meaning in it alone."""
+    return lambda subjects: [subject for subject in subjects if subject.regime == regime]
+
+
+def where_it_reads(subjects: Sequence[Placed]) -> list[Placed]:
+    """Cross attention where the variant stands there, else the first place and all linked ones."""
+    linked = [subject for subject in subjects if subject.slot.link is not None]
+    return [one for one in subjects if one.regime == "cross"] or [*subjects[:1], *linked]
+
+
+def first_and_causal(subjects: Sequence[Placed]) -> list[Placed]:
+    """One place, and a causal one: code for one sequence of queries may be another there."""
+    first, rest = subjects[:1], subjects[1:]
+    seen = any(one.regime == "causal" for one in first)
+    return [*first, *[one for one in rest if one.regime == "causal" and not seen][:1]]
+
+
+def two(subjects: Sequence[Placed]) -> list[Placed]:
+    """Two regimes, for checks that take long and find nothing in other heads beyond these."""
+    found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
+    chosen = [subject for subject in found if subject is not None][:2]
+    if all(subject.placement.smallest for subject in chosen):
+        chosen += [s for s in subjects if not s.placement.smallest][:1]
+    return chosen
+
+
+def two_and_windows(subjects: Sequence[Placed]) -> list[Placed]:
+    """The same, and places whose options have windows that are copied out."""
+    chosen = two(subjects)
+    return chosen + [s for s in subjects if copies_windows(s) and s not in chosen]
+
+
+SUITE: dict[str, Check] = {
+    "config": Check(of_options(config), needs_place=False),
+    "runs_somewhere": Check(lambda places, spec: None, required=True),
+    "shapes": Check(each(shapes)),
+    "causality": Check(each(causality), in_regime("causal")),
+    "padding_invariance": Check(each(padding_invariance)),
+    "batch_invariance": Check(each(batch_invariance)),
+    "splits": Check(each(splits)),
+    "oracle": Check(each(oracle)),
+    "gradients": Check(each(gradients_law)),
+    "weight_law": Check(each(weight_law)),
+    "permutation_law": Check(each(permutation_law)),
+    "dead_rows": Check(each(dead_rows)),
+    "one_key": Check(each(one_key)),
+    "dtypes": Check(each(dtypes)),
+    "determinism": Check(each(determinism)),
+    "stream": Check(each(stream), in_regime("cross")),
+    "long": Check(each(long), two_and_windows),
+    "memory_pure": Check(each(memory_pure)),
+    "heads": Check(each(heads)),
+    "output": Check(each_of_the_whole(output), where_it_reads),
+    "loss": Check(each_of_the_whole(loss), where_it_reads),
+    "start": Check(each_of_the_whole(start), where_it_reads),
+    "start_entropy": Check(at_once(start_entropy, "fresh")),
+    "cost": Check(first_said(cost), first_and_causal),
+    "compile": Check(each(compile_law), two),
 }
-OF_THE_WHOLE: dict[str, Callable[..., None]] = {"output": output, "loss": loss, "start": start}
-"""Checks that look at what reads attention, too; in cross attention where the variant stands."""
-IN_TWO_PLACES = (COMPILE, "long")
-"""Checks that take long, and find nothing in other heads that they do not find in these."""
-LIMITED: dict[str, tuple[Regime, ...]] = {"causality": ("causal",), "stream": ("cross",)}
-"""Checks that have a meaning in some regimes only."""
+"""What each check does, and where."""
 
 
 def certify(
@@ -89,9 +187,7 @@ def certify(
         try:
             if name in without:
                 raise CheckSkipped(without[name])
-            if name == "runs_somewhere" and crashed:
-                raise CheckFailed(crashed[0])
-            says = _run(name, spec, subjects, refused)
+            says = _run(SUITE[name], spec, subjects, refused, crashed)
         except CheckSkipped as reason:
             skipped[name] = str(reason)
         except CheckFailed as reason:
@@ -145,58 +241,20 @@ def _lacking(spec: VariantSpec, regimes: Sequence[Regime], impl: Impl) -> str:
 
 
 def _run(
-    name: str, spec: VariantSpec, subjects: Sequence[Placed], refused: dict[Regime, str]
+    check: Check,
+    spec: VariantSpec,
+    subjects: Sequence[Placed],
+    refused: dict[Regime, str],
+    crashed: Sequence[str],
 ) -> str | None:
     """Run one check; returns what it has to say though it passed."""
+    places = check.places(subjects)
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
-    places = _places(name, subjects)
-    if name == "config":
-        return _guarded(config, (spec,), "options")
-    if name == "runs_somewhere" and not subjects:
-        raise CheckFailed(why_not)
-    if name != "runs_somewhere" and not places:
+    if check.required and (crashed or not places):
+        raise CheckFailed(crashed[0] if crashed else why_not)
+    if check.needs_place and not places:
         raise CheckSkipped(why_not)
-    if name == "cost":
-        said = [_guarded(cost, (subject,), subject.where) for subject in places]
-        return next(filter(None, said), None)
-    if name == "start_entropy":
-        return _guarded(start_entropy, (places, spec), "fresh")
-    if name in OF_THE_WHOLE:
-        _run_in_places(partial(OF_THE_WHOLE[name], spec=spec), places)
-    elif name != "runs_somewhere":
-        _run_in_places(IN_EVERY_PLACE[name], places)
-    return None
-
-
-def _places(name: str, subjects: Sequence[Placed]) -> list[Placed]:
-    if name == "cost":  # code that answers one sequence of queries may be another under causality
-        first, rest = subjects[:1], subjects[1:]
-        seen = any(one.regime == "causal" for one in first)
-        return [*first, *[one for one in rest if one.regime == "causal" and not seen][:1]]
-    if name in IN_TWO_PLACES:
-        found = [next((s for s in subjects if s.regime == regime), None) for regime in REGIMES]
-        chosen = [subject for subject in found if subject is not None][:2]
-        if all(subject.placement.smallest for subject in chosen):
-            chosen += [s for s in subjects if not s.placement.smallest][:1]
-        if name == "long":  # the smallest options have windows that are copied out
-            chosen += [s for s in subjects if copies_windows(s) and s not in chosen]
-        return chosen
-    if name in OF_THE_WHOLE:
-        linked = [s for s in subjects if s.slot.link is not None]
-        return [s for s in subjects if s.regime == "cross"] or [*subjects[:1], *linked]
-    return [s for s in subjects if s.regime in LIMITED.get(name, REGIMES)]
-
-
-def _run_in_places(check: Callable[[Placed], None], places: Sequence[Placed]) -> None:
-    """Run in every place; skipped only where every place skips."""
-    reasons = []
-    for subject in places:
-        try:
-            _guarded(check, (subject,), subject.where)
-        except CheckSkipped as reason:
-            reasons.append(str(reason))
-    if len(reasons) == len(places):
-        raise CheckSkipped("; ".join(sorted(set(reasons))))
+    return check.run(places, spec)
 
 
 def _guarded(
