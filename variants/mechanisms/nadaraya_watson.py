@@ -156,8 +156,7 @@ class NadarayaWatson(Variant):
     def _allowed(self, call: Call) -> Allowed | None:
         if not self.config.leave_one_out:
             return call.allowed
-        others = (call.key_position != call.position[:, None])[None, None]
-        return others if call.allowed is None else others & call.allowed
+        return call.within((call.key_position != call.position[:, None])[None, None])
 
     def _weights(self, call: Call, allowed: Allowed | None) -> Weights:
         query = at_least_single(call.query)
