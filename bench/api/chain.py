@@ -46,6 +46,7 @@ class Chain(Variant):
     """Attention made of one component an axis."""
 
     gives = frozenset({"weights"})
+    codes = ("auto", "eager", "sdpa")
     editable = True
     # what windows that are copied out and fused code cost; other parts say more
     time_exponent = 1.0

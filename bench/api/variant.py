@@ -39,6 +39,8 @@ class Variant(HasCapabilities, ABC):
     not by the real ones alone: blocks that close, levels of a tree, keys that are counted or turned
     by their places. What the padding holds must not matter there either. Positions of the axis
     `position` that turn queries and keys are not meant; padding takes places there anyway."""
+    codes: ClassVar[tuple[Impl, ...]] = ("auto", "eager")
+    """Code that there is for it; other code is refused where a variant is built."""
     usual_loss: ClassVar[str] = DEFAULTS["loss"]
     """Losses that train a mechanism where nobody asks for others, joined by '+'. A recipe names
     those of its components."""
@@ -74,11 +76,6 @@ class Variant(HasCapabilities, ABC):
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__()
-        if impl == "compiled":
-            raise Refused(
-                "compiled code is plain torch behind torch.compile, which `bench run --impl "
-                "compiled` times; build with impl='eager' and compile it yourself."
-            )
         self.dims = dims
         self.impl: Impl = impl
 

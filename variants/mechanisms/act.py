@@ -85,7 +85,7 @@ class Act(Biased):
 
     def __init__(self, config: ActConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        check_hops("act", dims, impl)
+        check_hops("act", dims)
         self.hops = config.hops
         self.enough = 1 - config.epsilon
         heads, width = dims.heads, dims.query_width

@@ -91,8 +91,6 @@ class Differential(Biased):
 
     def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"differential has no impl={impl}; use auto or eager.")
         if dims.key_width < 2:
             raise Refused("differential needs heads of width 2 or more, one unit for each map.")
         self.begin = config.start

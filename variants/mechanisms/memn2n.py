@@ -92,7 +92,7 @@ class MemN2N(Biased):
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        check_hops("memn2n", dims, impl)
+        check_hops("memn2n", dims)
         self.hops = config.hops
         self.linear_start = config.linear_start
         heads, width = dims.heads, dims.query_width

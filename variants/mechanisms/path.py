@@ -21,7 +21,7 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads, last_real
 from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
@@ -92,8 +92,6 @@ class Path(Variant):
 
     def __init__(self, config: PathConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"path has no impl={impl}; use auto or eager.")
         self.chunk = config.chunk
         self.key_inputs = {
             "direction": SlotInput(dims.key_width, rank=RANK),

@@ -63,7 +63,7 @@ class RetNet(StateRecurrence):
     gives = frozenset({"places"})
 
     def __init__(self, config: RetNetConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("retnet", dims, impl)
+        super().__init__(dims, impl)
         self.rotation = config.rotation
         self.counts_places = config.rotation
         self.forgets = config.forgets
