@@ -81,7 +81,6 @@ class Chain(Variant):
         # in the order in which the normalizer names them, and what only the readout has behind
         self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
         self.has_features = bool(histories) or any(p.gives_features for p in positions)
-        self.adds = any(position.changes_energy for position in positions)
         self._fusable = can_be_fused(self)
         # a position that reads queries or keys has tables of their width
         by_places = not any(position.energy_reads for position in positions)
@@ -133,7 +132,8 @@ class Chain(Variant):
     def _declare_cost(self) -> None:
         """Set the exponents of time and memory by the code that answers without weights."""
         width, impl, reach = self.window_width, self.impl, self.mask.reach
-        if self._fusable and reach is not None and not self.adds and impl != "eager":
+        adds = self.adds_to_energies
+        if self._fusable and reach is not None and not adds and impl != "eager":
             self.exponents_from = BLOCKS_FROM * (reach + block_length(reach))
             return
         # what looks at keys to choose a window looks at all of them
@@ -143,7 +143,7 @@ class Chain(Variant):
             return
         self.time_exponent = max(part.time_exponent for part in self.components)
         # PyTorch's kernels hold no matrix where nothing is added or masked
-        if impl == "eager" or not self._fusable or self.adds or self.mask.kind != "full":
+        if impl == "eager" or not self._fusable or adds or self.mask.kind != "full":
             self.memory_exponent = max(part.memory_exponent for part in self.components)
 
     def prepare(self, source: Source) -> Memory:

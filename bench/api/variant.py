@@ -281,6 +281,11 @@ class Variant(HasCapabilities, ABC):
         size = part_length(call, of_one, self.part_numbers)
         return mix_in_parts(call, carried, size, answer, past_alone=self.remembers_keys)
 
+    @property
+    def adds_to_energies(self) -> bool:
+        """Whether positions add to energies; fused code then holds a number for each pair."""
+        return any(position.changes_energy for position in self.positions)
+
     def rows_alone(self) -> bool:
         """Whether long calls are answered in parts.
 

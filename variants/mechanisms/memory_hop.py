@@ -24,6 +24,11 @@ def check_hops(name: str, dims: Dims) -> None:
         )
 
 
+def flops_of_hop(batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+    """Operations of a dot product and a weighted sum for every query and key."""
+    return 4 * batch * heads * queries * keys * dims.key_width
+
+
 def read_memory(
     call: Call,
     asked: Float[Tensor, "B H L E"],
