@@ -25,7 +25,6 @@ from bench.api.inputs import all_inputs
 from bench.api.mask import Mask
 from bench.api.normalizer import Normalizer
 from bench.api.oracle import chain_oracle
-from bench.api.packing import Packing
 from bench.api.parts import Answer, mix_in_parts, part_length
 from bench.api.position import Position
 from bench.api.readout import Readout
@@ -181,7 +180,7 @@ class Chain(Variant):
         """Keys and values as a call reads them; those of a single query may stay packed."""
         if plain and self.any_width and self.impl != "eager" and query.shape[2] == 1:
             packing = memory.source.packing
-            if packing is not None and type(packing).read is not Packing.read:
+            if packing is not None and packing.reads_packed:
                 return memory
         return super().opened(memory, query, written, plain=plain)
 

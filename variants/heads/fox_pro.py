@@ -78,6 +78,7 @@ class FoxProHeads(NormedHeads):
         self.gain = nn.Parameter(torch.ones(heads, width)) if config.norm else None
         self.starts = {"gain": 1.0} if config.norm else {}
         self.to_gate = nn.Linear(query_width, query_width, bias=False) if config.gate else None
+        self.gates = config.norm or config.gate
 
     def start(self, like: QueryShape) -> Tree:
         """Zeros stand before the first state."""

@@ -64,6 +64,8 @@ class GatedAttentionHeads(GroupedHeads):
     Cost: one more map, of the model width squared, or of a number a head.
     """
 
+    gates = True
+
     def __init__(
         self,
         config: GatedAttentionConfig,

@@ -116,6 +116,7 @@ class ShortConvolutionHeads(Concatenated, ProjectedHeads):
         self.gain = nn.Parameter(torch.ones(values)) if config.norm else None
         self.starts = {"gain": 1.0} if config.norm else {}
         self.to_gate = None if config.gate == "none" else nn.Linear(query_width, inner, bias=False)
+        self.gates = config.norm or config.gate != "none"
         self.to_output = nn.Linear(inner, query_width, bias=False)
         for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(layer.weight)

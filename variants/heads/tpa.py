@@ -60,6 +60,8 @@ class Factors(Packing):
     width: int
     """E, of one head."""
 
+    reads_packed = True
+
     def turned(self, packed: Float[Tensor, "B 1 S F"], turn: Turn) -> Float[Tensor, "B 1 S F"]:
         """Turn the factors of keys over the width: every head is a sum of these vectors."""
         rank = packed.shape[-1] // (2 * (self.heads + self.width))
