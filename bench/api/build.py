@@ -9,7 +9,7 @@ from bench.api.chain import Chain
 from bench.api.errors import Refused
 from bench.api.heads import HEADS
 from bench.api.history import HISTORIES
-from bench.api.impl import Impl
+from bench.api.impl import Impl, check_code
 from bench.api.mask import MASKS
 from bench.api.normalizer import NORMALIZERS
 from bench.api.position import POSITIONS, Position
@@ -31,15 +31,18 @@ def build_variant(
     """Build the attention of a spec beneath its heads.
 
     Raises:
-        Refused: The combination has no meaning in this regime; the message is the reason.
+        Refused: The combination has no meaning in this regime, or there is no such code; the
+            message is the reason.
     """
     reason = spec.refusal(given | {dims.regime})
     if reason is not None:
         raise Refused(reason)
-    if spec.mechanism is not None:
-        built = registry.make(MECHANISMS, spec.mechanism, dims, impl)
+    mechanism, kind = spec.mechanism, _kind(spec)
+    check_code(spec.name, impl, kind.codes)
+    if mechanism is not None:
+        built = registry.make(MECHANISMS, mechanism, dims, impl)
         if spec.axes.get("position"):
-            built.stack_positions(_positions(spec, type(built), dims))
+            built.stack_positions(_positions(spec, kind, dims))
         return built
     positions = _positions(spec, Chain, dims)
     histories = tuple(registry.make(HISTORIES, s, dims) for s in spec.axes["history"])
@@ -55,6 +58,13 @@ def build_variant(
         histories=histories,
         impl=impl,
     )
+
+
+def _kind(spec: VariantSpec) -> type[Variant]:
+    """The class that is built."""
+    if spec.mechanism is None:
+        return Chain
+    return registry.find(MECHANISMS, spec.mechanism.name).target
 
 
 def _positions(spec: VariantSpec, kind: type[Variant], dims: Dims) -> tuple[Position, ...]:

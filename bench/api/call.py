@@ -11,7 +11,7 @@ from torch import Tensor
 from bench.api.errors import UnknownName
 from bench.api.noise import Noise
 from bench.api.room import Rooms, joined
-from bench.api.shapes import Mixed, Query, Value, Weights
+from bench.api.shapes import Allowed, Mixed, Query, Value, Weights
 from bench.api.source import Memory, Source, State, Tree, tree_map
 
 Read = Literal["train", "expected", "hard", "sample", "stream"]
@@ -170,13 +170,21 @@ class Call:
 
     @property
     def allowed(self) -> Bool[Tensor, "#B 1 #L S"] | None:
-        """Keys that exist and do not lie in the future; None says that all do."""
+        """Keys that exist and do not lie in the future; None says that all do.
+
+        Under causality every access compares the places of all queries and keys.
+        """
         mask = self.memory.source.mask
         allowed = None if mask is None else mask[:, None, None, :]
         if self.causal and not self._after_all_keys:
             past = (self.key_position <= self.position[:, None])[None, None]
             allowed = past if allowed is None else allowed & past
         return allowed
+
+    def within(self, seen: Allowed) -> Allowed:
+        """Those of some keys that exist and do not lie in the future."""
+        allowed = self.allowed
+        return seen if allowed is None else seen & allowed
 
     @property
     def written_allowed(self) -> Bool[Tensor, "#B 1 #L S"]:

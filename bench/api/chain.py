@@ -25,7 +25,6 @@ from bench.api.inputs import all_inputs
 from bench.api.mask import Mask
 from bench.api.normalizer import Normalizer
 from bench.api.oracle import chain_oracle
-from bench.api.packing import Packing
 from bench.api.parts import Answer, mix_in_parts, part_length
 from bench.api.position import Position
 from bench.api.readout import Readout
@@ -46,6 +45,7 @@ class Chain(Variant):
     """Attention made of one component an axis."""
 
     gives = frozenset({"weights"})
+    codes = ("auto", "eager", "sdpa")
     editable = True
     # what windows that are copied out and fused code cost; other parts say more
     time_exponent = 1.0
@@ -80,7 +80,6 @@ class Chain(Variant):
         # in the order in which the normalizer names them, and what only the readout has behind
         self.reads: tuple[Read, ...] = tuple(dict.fromkeys(normalizer.reads + readout.reads))
         self.has_features = bool(histories) or any(p.gives_features for p in positions)
-        self.adds = any(position.changes_energy for position in positions)
         self._fusable = can_be_fused(self)
         # a position that reads queries or keys has tables of their width
         by_places = not any(position.energy_reads for position in positions)
@@ -132,7 +131,8 @@ class Chain(Variant):
     def _declare_cost(self) -> None:
         """Set the exponents of time and memory by the code that answers without weights."""
         width, impl, reach = self.window_width, self.impl, self.mask.reach
-        if self._fusable and reach is not None and not self.adds and impl != "eager":
+        adds = self.adds_to_energies
+        if self._fusable and reach is not None and not adds and impl != "eager":
             self.exponents_from = BLOCKS_FROM * (reach + block_length(reach))
             return
         # what looks at keys to choose a window looks at all of them
@@ -142,7 +142,7 @@ class Chain(Variant):
             return
         self.time_exponent = max(part.time_exponent for part in self.components)
         # PyTorch's kernels hold no matrix where nothing is added or masked
-        if impl == "eager" or not self._fusable or self.adds or self.mask.kind != "full":
+        if impl == "eager" or not self._fusable or adds or self.mask.kind != "full":
             self.memory_exponent = max(part.memory_exponent for part in self.components)
 
     def prepare(self, source: Source) -> Memory:
@@ -180,7 +180,7 @@ class Chain(Variant):
         """Keys and values as a call reads them; those of a single query may stay packed."""
         if plain and self.any_width and self.impl != "eager" and query.shape[2] == 1:
             packing = memory.source.packing
-            if packing is not None and type(packing).read is not Packing.read:
+            if packing is not None and packing.reads_packed:
                 return memory
         return super().opened(memory, query, written, plain=plain)
 

@@ -58,12 +58,12 @@ def read_fused(chain: "Chain", call: Call) -> Mixed:
 def _in_blocks(chain: "Chain", call: Call) -> bool:
     """Whether windows are read block by block."""
     reach = chain.mask.reach
-    return reach is not None and not chain.adds and blocks_pay(call, reach)
+    return reach is not None and not chain.adds_to_energies and blocks_pay(call, reach)
 
 
 def _without_a_mask(chain: "Chain", call: Call) -> bool:
     """Whether every key is seen, or every one that is not in the future."""
-    return not chain.adds and chain.mask.kind == "full" and needs_no_mask(call)
+    return not chain.adds_to_energies and chain.mask.kind == "full" and needs_no_mask(call)
 
 
 def _mask(chain: "Chain", call: Call, temperature: float) -> Tensor | None:

@@ -20,6 +20,8 @@ class Heads(HasCapabilities):
 
     dims: Dims
     output_width: int
+    gates: bool = False
+    """Whether `gate` changes what was read: there are norms or gates. The certificate asks it."""
     any_width: bool = False
     """Whether what is between these heads answers vectors of any width; a slot says so."""
 
@@ -120,7 +122,7 @@ class Heads(HasCapabilities):
         Raises:
             Refused: There are norms or gates behind the reading.
         """
-        if type(self).gate is not Heads.gate:
+        if self.gates:
             raise Refused("these heads have gates or norms, so single values add no fixed share.")
 
     def merge(self, output: Float[Tensor, "B Hq L Ev"]) -> Float[Tensor, "B L D"]:

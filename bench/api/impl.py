@@ -1,8 +1,9 @@
 """Implementations: names of the code that computes the same mathematics."""
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
-from bench.api.errors import UnknownName
+from bench.api.errors import Refused, UnknownName
 
 Impl = Literal["auto", "eager", "sdpa", "compiled"]
 """Which code computes the same mathematics: the best there is, plain torch, its fused kernel, or
@@ -22,3 +23,23 @@ def impl_of(name: str) -> Impl:
         if name == known:
             return known
     raise UnknownName.among("impl", name, IMPLS)
+
+
+def check_code(name: str, impl: Impl, codes: Sequence[Impl]) -> None:
+    """Check that there is code for a variant.
+
+    Args:
+        name: Of the variant.
+        impl: The code that is asked for.
+        codes: What there is, as the variant declares it.
+
+    Raises:
+        Refused: It is not among them.
+    """
+    if impl == "compiled":
+        raise Refused(
+            "compiled code is plain torch behind torch.compile, which `bench run --impl "
+            "compiled` times; build with impl='eager' and compile it yourself."
+        )
+    if impl not in codes:
+        raise Refused(f"{name} has no impl={impl}; use {' or '.join(codes)}.")

@@ -61,7 +61,7 @@ class Mask(Component):
         A mask that goes by places alone leaves this as it is, and writes `sees`.
         """
         seen = self.sees(call.position[:, None], call.key_position[None])[None, None]
-        return seen if call.allowed is None else seen & call.allowed, None
+        return call.within(seen), None
 
     def gather(self, call: Call) -> Windows:
         """`window` as a list of keys for every query, so that long sources cost linear time."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +20,9 @@ class Packing(ABC):
     frozen dataclass of sizes; it holds no tensors, for states do not own parameters.
     """
 
+    reads_packed: ClassVar[bool] = False
+    """Whether `read` answers a single query, so that no key is written out for it."""
+
     @abstractmethod
     def turned(self, packed: Float[Tensor, "B 1 S F"], turn: Turn) -> Float[Tensor, "B 1 S F"]:
         """What is kept of keys that positions have turned; the values stay."""
@@ -33,7 +37,7 @@ class Packing(ABC):
     ) -> Float[Tensor, "B Hq 1 Ev"]:
         """What a softmax over scaled dot products reads for a single query, as `fused_softmax`.
 
-        A packing that leaves this as it is has keys and values written out.
+        Asked where `reads_packed` is true.
 
         Args:
             query: One query of each head.

@@ -16,7 +16,6 @@ class Score(Component):
     """score(query, key) -> energy."""
 
     branch = "score"
-    takes_features: ClassVar[bool] = False
     copies_keys: ClassVar[bool] = False
     """Whether `dot_form` makes keys of its own, which cost one query more than its energies."""
     any_width: ClassVar[bool] = False

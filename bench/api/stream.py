@@ -35,7 +35,9 @@ def attend_streaming(variant: "Variant", query: Query, memory: Memory, state: St
         found.append(output)
         over = (pointer == num_keys) | (length == 0)
         touched.append(torch.where(over, length, pointer + 1).amax(1))
-    terms = {"touched": torch.stack(touched, 1).to(query.dtype)}
+    # half precision has no count of some hundred keys
+    counts = torch.promote_types(query.dtype, torch.float32)
+    terms = {"touched": torch.stack(touched, 1).to(counts)}
     after = State(offset=state.offset + len(found), carried={POINTER: pointer})
     return Attended(torch.cat(found, 2), None, after, terms)
 

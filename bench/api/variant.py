@@ -39,6 +39,8 @@ class Variant(HasCapabilities, ABC):
     not by the real ones alone: blocks that close, levels of a tree, keys that are counted or turned
     by their places. What the padding holds must not matter there either. Positions of the axis
     `position` that turn queries and keys are not meant; padding takes places there anyway."""
+    codes: ClassVar[tuple[Impl, ...]] = ("auto", "eager")
+    """Code that there is for it; other code is refused where a variant is built."""
     usual_loss: ClassVar[str] = DEFAULTS["loss"]
     """Losses that train a mechanism where nobody asks for others, joined by '+'. A recipe names
     those of its components."""
@@ -74,11 +76,6 @@ class Variant(HasCapabilities, ABC):
 
     def __init__(self, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__()
-        if impl == "compiled":
-            raise Refused(
-                "compiled code is plain torch behind torch.compile, which `bench run --impl "
-                "compiled` times; build with impl='eager' and compile it yourself."
-            )
         self.dims = dims
         self.impl: Impl = impl
 
@@ -283,6 +280,11 @@ class Variant(HasCapabilities, ABC):
         answer = partial(self.mix, want_weights=False)
         size = part_length(call, of_one, self.part_numbers)
         return mix_in_parts(call, carried, size, answer, past_alone=self.remembers_keys)
+
+    @property
+    def adds_to_energies(self) -> bool:
+        """Whether positions add to energies; fused code then holds a number for each pair."""
+        return any(position.changes_energy for position in self.positions)
 
     def rows_alone(self) -> bool:
         """Whether long calls are answered in parts.

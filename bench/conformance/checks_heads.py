@@ -8,10 +8,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bench.api.heads import Heads
 from bench.api.inputs import maps_of
 from bench.api.source import Source, State, leaf
 from bench.conformance.below import Handed, draw_below
-from bench.conformance.compare import LOOPS, expect_near, gradients
+from bench.conformance.compare import LOOPS, expect, expect_near, gradients
 from bench.conformance.place import VOCAB, WORD_WIDTH, Placed
 from bench.conformance.question import cut, extras, padding
 
@@ -35,6 +36,7 @@ class Given(NamedTuple):
 def heads(subject: Placed) -> None:
     """Every row of a padded batch, asked in uneven calls, equals the loops over one example."""
     slot = subject.slot
+    _declares_gates(slot.heads)
     rng = torch.Generator().manual_seed(61)
 
     def normal(*shape: int) -> Tensor:
@@ -72,6 +74,19 @@ def heads(subject: Placed) -> None:
     for name, gradient, loops in zip(leaves, one, two, strict=True):
         sentence = f"through the heads, the gradient of {name} differs from that of the loops"
         expect_near(gradient, loops, LOOPS, sentence)
+
+
+def _declares_gates(heads: Heads) -> None:
+    """What stands between reading and merging is declared, for probes that need a linear map."""
+    rng = torch.Generator().manual_seed(67)
+    dims = heads.dims
+    x = torch.randn(1, QUERIES, dims.model_width, generator=rng, dtype=torch.float64)
+    shape = (1, dims.heads, QUERIES, dims.value_width)
+    output = torch.randn(shape, generator=rng, dtype=torch.float64)
+    changed = not torch.equal(heads.gate(output, x), output)
+    what = "changes" if changed else "does not change"
+    sentence = f"`gate` {what} what was read, and the heads declare gates={heads.gates}"
+    expect(heads.gates == changed, sentence)
 
 
 def slot_answers(

@@ -25,7 +25,7 @@ from bench.api.heads import last_real, without_padding
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
-from variants.heads.projections import JoinedHeads, oracle_linear
+from variants.heads.projections import JoinedHeads, oracle_linear, width_of_head
 
 PAPER = Citation(text="Allen-Zhu, 2025", url="https://arxiv.org/abs/2512.17351", where="section 3")
 
@@ -64,13 +64,10 @@ class CanonHeads(JoinedHeads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        if config.heads < 1 or query_width % config.heads or config.kernel < 1:
-            raise InvalidConfig(
-                f"canon: heads must divide the model width {query_width} and kernel be at least 1, "
-                f"got {config.heads} and {config.kernel}."
-            )
+        width = width_of_head("canon", config.heads, query_width)
+        if config.kernel < 1:
+            raise InvalidConfig(f"canon: kernel must be at least 1, got {config.kernel}.")
         self.kernel = config.kernel
-        width = query_width // config.heads
         dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
         self.project(dims, source_width, bias=False)
         bound = config.kernel**-0.5  # the start of a convolution in PyTorch

@@ -19,13 +19,12 @@ from torch import Tensor, nn
 from bench.api.call import Dims, QueryShape
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config
-from bench.api.errors import InvalidConfig
 from bench.api.heads import last_real, without_padding
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
 from variants.heads.grouped import NormedHeads
-from variants.heads.projections import oracle_linear, split_heads
+from variants.heads.projections import oracle_linear, split_heads, width_of_head
 from variants.heads.query_key_norm import RmsNorm
 
 PAPER = Citation(text="Lin et al., 2025", url="https://arxiv.org/abs/2503.02130", where="section 3")
@@ -71,11 +70,7 @@ class FoxProHeads(NormedHeads):
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
         heads = config.heads
-        if heads < 1 or query_width % heads:
-            raise InvalidConfig(
-                f"fox_pro: heads must divide the model width {query_width}, got {heads}."
-            )
-        width = query_width // heads
+        width = width_of_head("fox_pro", heads, query_width)
         dims = Dims(heads, heads, width, width, width, query_width, regime)
         self.project(dims, source_width, bias=False)
         self.to_shares = nn.Linear(source_width, 2 * heads, bias=False) if config.shift else None
@@ -83,6 +78,7 @@ class FoxProHeads(NormedHeads):
         self.gain = nn.Parameter(torch.ones(heads, width)) if config.norm else None
         self.starts = {"gain": 1.0} if config.norm else {}
         self.to_gate = nn.Linear(query_width, query_width, bias=False) if config.gate else None
+        self.gates = config.norm or config.gate
 
     def start(self, like: QueryShape) -> Tree:
         """Zeros stand before the first state."""

@@ -19,7 +19,7 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from variants.heads.grouped import GroupedHeads
-from variants.heads.projections import oracle_linear, split_heads
+from variants.heads.projections import oracle_linear, split_heads, width_of_head
 from variants.heads.query_key_norm import QueryKeyNormName, query_key_norm
 
 
@@ -64,6 +64,8 @@ class GatedAttentionHeads(GroupedHeads):
     Cost: one more map, of the model width squared, or of a number a head.
     """
 
+    gates = True
+
     def __init__(
         self,
         config: GatedAttentionConfig,
@@ -73,15 +75,11 @@ class GatedAttentionHeads(GroupedHeads):
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
         heads, kv_heads = config.heads, config.kv_heads or config.heads
-        if heads < 1 or query_width % heads:
-            raise InvalidConfig(
-                f"gated_attention: heads must divide the model width {query_width}, got {heads}."
-            )
+        width = width_of_head("gated_attention", heads, query_width)
         if kv_heads < 1 or heads % kv_heads:
             raise InvalidConfig(
                 f"gated_attention: kv_heads must divide heads={heads}, got {kv_heads}."
             )
-        width = query_width // heads
         dims = Dims(heads, kv_heads, width, width, width, query_width, regime)
         norm = query_key_norm(config.qk_norm, width, config.length)
         self.make(dims, source_width, bias=config.bias, norm=norm)

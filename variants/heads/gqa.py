@@ -16,6 +16,7 @@ from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from variants.heads.grouped import GroupedHeads
+from variants.heads.projections import width_of_head
 from variants.heads.query_key_norm import QueryKeyNormName, query_key_norm
 
 
@@ -66,13 +67,9 @@ class GqaHeads(GroupedHeads):
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
         heads, kv_heads = config.heads, config.kv_heads
-        if heads < 1 or query_width % heads:
-            raise InvalidConfig(
-                f"gqa: heads must divide the model width {query_width}, got {heads}."
-            )
+        width = width_of_head("gqa", heads, query_width)
         if kv_heads < 1 or heads % kv_heads:
             raise InvalidConfig(f"gqa: kv_heads must divide heads={heads}, got {kv_heads}.")
-        width = query_width // heads
         dims = Dims(heads, kv_heads, width, width, width, query_width, regime)
         norm = query_key_norm(config.qk_norm, width, config.length)
         self.make(dims, source_width, bias=config.bias, norm=norm)

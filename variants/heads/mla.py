@@ -26,7 +26,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.heads import Heads
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.source import Source
-from variants.heads.projections import oracle_linear, split_heads
+from variants.heads.projections import oracle_linear, split_heads, width_of_head
 
 EPS = 1e-6
 """Added to the mean square of a latent vector."""
@@ -82,12 +82,8 @@ class MlaHeads(Heads):
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
         heads, latent, turned = config.heads, config.latent, config.turned
-        if heads < 1 or query_width % heads:
-            raise InvalidConfig(
-                f"mla: heads must divide the model width {query_width}, got {heads}."
-            )
         self.config, self.output_width = config, query_width
-        self.width = query_width // heads
+        self.width = width_of_head("mla", heads, query_width)
         whole = self.width + turned
         self.keeps_latent = config.form != "naive"
         self.longest = math.inf

@@ -12,7 +12,7 @@ from bench.api.call import Dims
 from bench.api.config import Choices, Config
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from variants.heads.projections import JoinedHeads
+from variants.heads.projections import JoinedHeads, width_of_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +55,7 @@ class MultiHeads(JoinedHeads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        if config.heads < 1 or query_width % config.heads:
-            raise InvalidConfig(
-                f"multi: heads must divide the model width {query_width}, got {config.heads}."
-            )
-        width = query_width // config.heads
+        width = width_of_head("multi", config.heads, query_width)
         keys = config.key_width or width
         dims = Dims(config.heads, config.heads, keys, keys, width, query_width, regime)
         self.project(dims, source_width, bias=config.bias)

@@ -5,8 +5,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api.call import Dims
+from bench.api.errors import InvalidConfig
 from bench.api.heads import Heads
 from bench.api.source import Source
+
+
+def width_of_head(name: str, heads: int, model_width: int) -> int:
+    """Width of each of some heads.
+
+    Raises:
+        InvalidConfig: They do not divide the model width.
+    """
+    if heads < 1 or model_width % heads:
+        raise InvalidConfig(
+            f"{name}: heads must divide the model width {model_width}, got {heads}."
+        )
+    return model_width // heads
 
 
 def oracle_linear(layer: nn.Linear, x: Float[Tensor, " D"]) -> list[Float[Tensor, ""]]:

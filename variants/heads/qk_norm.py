@@ -17,9 +17,9 @@ from typing import Annotated, Literal
 
 from bench.api.call import Dims
 from bench.api.config import Choices, Config, IntRange
-from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, DefaultTask, register
 from variants.heads.grouped import GroupedHeads
+from variants.heads.projections import width_of_head
 from variants.heads.query_key_norm import query_key_norm
 
 
@@ -61,11 +61,7 @@ class QkNormHeads(GroupedHeads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        if config.heads < 1 or query_width % config.heads:
-            raise InvalidConfig(
-                f"qk_norm: heads must divide the model width {query_width}, got {config.heads}."
-            )
-        width = query_width // config.heads
+        width = width_of_head("qk_norm", config.heads, query_width)
         dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
         norm = query_key_norm(config.norm, width, config.length)
         self.make(dims, source_width, bias=config.bias, norm=norm)

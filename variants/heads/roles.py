@@ -19,7 +19,7 @@ from bench.api.call import Dims
 from bench.api.config import Choices, Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
-from variants.heads.projections import ProjectedHeads, oracle_linear
+from variants.heads.projections import ProjectedHeads, oracle_linear, width_of_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,11 +61,7 @@ class RolesHeads(ProjectedHeads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        if query_width % config.heads:
-            raise InvalidConfig(
-                f"roles: heads must divide the model width {query_width}, got {config.heads}."
-            )
-        width = query_width // config.heads
+        width = width_of_head("roles", config.heads, query_width)
         dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
         self.project(dims, source_width, bias=False)
         self.output_width = query_width

@@ -19,11 +19,10 @@ from torch.nn import functional
 from bench.api.call import Dims
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config
-from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree
-from variants.heads.projections import JoinedHeads, oracle_linear, split_heads
+from variants.heads.projections import JoinedHeads, oracle_linear, split_heads, width_of_head
 
 EPS = 1e-6
 """The least length that a query is divided by."""
@@ -64,11 +63,7 @@ class SharedQkHeads(JoinedHeads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        if config.heads < 1 or query_width % config.heads:
-            raise InvalidConfig(
-                f"shared_qk: heads must divide the model width {query_width}, got {config.heads}."
-            )
-        width = query_width // config.heads
+        width = width_of_head("shared_qk", config.heads, query_width)
         self.dims = Dims(config.heads, config.heads, width, width, width, query_width, regime)
         self.output_width = query_width
         self.to_query = nn.Linear(query_width, query_width, bias=config.bias)

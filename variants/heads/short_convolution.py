@@ -28,7 +28,13 @@ from bench.api.heads import expand_heads, last_real, without_padding
 from bench.api.registry import Citation, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree, leaf
-from variants.heads.projections import Concatenated, ProjectedHeads, oracle_linear, split_heads
+from variants.heads.projections import (
+    Concatenated,
+    ProjectedHeads,
+    oracle_linear,
+    split_heads,
+    width_of_head,
+)
 
 EPS = 1e-5
 """Added to the mean square in the norm of the output."""
@@ -83,10 +89,11 @@ class ShortConvolutionHeads(Concatenated, ProjectedHeads):
         regime: Literal["cross", "causal", "self", "pool"],
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
-        if config.heads < 1 or query_width % config.heads or min(config.kernel, config.expand) < 1:
+        width = width_of_head("short_convolution", config.heads, query_width)
+        if min(config.kernel, config.expand) < 1:
             raise InvalidConfig(
-                f"short_convolution: heads must divide the model width {query_width}, kernel and "
-                f"expand be at least 1, got {config.heads}, {config.kernel}, {config.expand}."
+                "short_convolution: kernel and expand must be at least 1, "
+                f"got {config.kernel} and {config.expand}."
             )
         heads, keys = config.heads, config.key_heads or config.heads
         if keys < 1 or heads % keys:
@@ -94,7 +101,6 @@ class ShortConvolutionHeads(Concatenated, ProjectedHeads):
                 f"short_convolution: key_heads must divide heads={heads}, got {keys}."
             )
         self.config = config
-        width = query_width // heads
         values = width * config.expand
         dims = Dims(heads, keys, width, width, values, query_width, regime)
         self.dims = dims._replace(value_heads=heads) if keys < heads else dims
@@ -110,6 +116,7 @@ class ShortConvolutionHeads(Concatenated, ProjectedHeads):
         self.gain = nn.Parameter(torch.ones(values)) if config.norm else None
         self.starts = {"gain": 1.0} if config.norm else {}
         self.to_gate = None if config.gate == "none" else nn.Linear(query_width, inner, bias=False)
+        self.gates = config.norm or config.gate != "none"
         self.to_output = nn.Linear(inner, query_width, bias=False)
         for layer in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(layer.weight)

@@ -25,7 +25,7 @@ from bench.api.packing import Packing, Turn
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from bench.api.shapes import Key, Value
 from bench.api.source import Source
-from variants.heads.projections import Concatenated, oracle_linear
+from variants.heads.projections import Concatenated, oracle_linear, width_of_head
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,8 @@ class Factors(Packing):
     """H."""
     width: int
     """E, of one head."""
+
+    reads_packed = True
 
     def turned(self, packed: Float[Tensor, "B 1 S F"], turn: Turn) -> Float[Tensor, "B 1 S F"]:
         """Turn the factors of keys over the width: every head is a sum of these vectors."""
@@ -126,11 +128,7 @@ class TpaHeads(Concatenated):
     ) -> None:
         super().__init__(config, query_width, source_width, regime)
         heads = config.heads
-        if heads < 1 or query_width % heads:
-            raise InvalidConfig(
-                f"tpa: heads must divide the model width {query_width}, got {heads}."
-            )
-        width = query_width // heads
+        width = width_of_head("tpa", heads, query_width)
         self.dims = Dims(heads, heads, width, width, width, query_width, regime)
         self.output_width = query_width
         self.factors = Factors(heads=heads, width=width)

@@ -20,7 +20,8 @@ from bench.api.config import Choices, Config, FloatRange
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Query
 from bench.api.source import Source, Tree
-from variants.heads.linked import LinkedHeads, width_of_head
+from variants.heads.linked import LinkedHeads
+from variants.heads.projections import width_of_head
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,7 +92,7 @@ class BigBirdMask(Mask):
         of_key = call.key_position // self.config.block
         chosen = self._chosen(call, own, int(of_key.shape[0] - 1) // self.config.block + 1)
         seen = chosen[..., of_key]
-        return seen if call.allowed is None else seen & call.allowed, None
+        return call.within(seen), None
 
     def _chosen(self, call: Call, own: Int[Tensor, " L"], count: int) -> Bool[Tensor, "B H L N"]:
         """Which of the N blocks each query sees."""

@@ -113,8 +113,9 @@ class LshMask(Mask):
             meets = meets | (of_query[..., one, None] == of_key[:, :, one, None])
         own = call.key_position == call.position[:, None]
         others = meets & ~own
-        if call.allowed is not None:
-            others, own = others & call.allowed, own & call.allowed
+        allowed = call.allowed
+        if allowed is not None:
+            others, own = others & allowed, own & allowed
         return others | (own & ~others.any(-1, keepdim=True)), None
 
     def _buckets(self, x: Float[Tensor, "B H n E"], group: int) -> Int[Tensor, "B H n R"]:

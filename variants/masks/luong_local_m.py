@@ -84,7 +84,7 @@ class LocalMonotonicMask(Mask):
         """A band of the matrix."""
         distance = call.key_position - self.center(call).unsqueeze(-1)
         near = distance.abs() <= self.radius
-        return near if call.allowed is None else near & call.allowed, None
+        return call.within(near), None
 
     def gather(self, call: Call) -> Windows:
         """The band, row by row."""

@@ -84,10 +84,8 @@ class LocalPredictedMask(Mask):
     def window(self, call: Call) -> tuple[Allowed, Float[Tensor, "B Hq L S"]]:
         """Keys within the window, and the Gaussian's logarithm."""
         distance = call.key_position - self.center(call)
-        allowed = distance.abs() <= self.window_size
-        if call.allowed is not None:
-            allowed = allowed & call.allowed
-        return allowed, self._log_post_weight(distance)
+        near = distance.abs() <= self.window_size
+        return call.within(near), self._log_post_weight(distance)
 
     def gather(self, call: Call) -> Windows:
         """The keys from the first one within D of the center on."""

@@ -108,8 +108,7 @@ class MobaMask(Mask):
         numbers = torch.arange(blocks, device=best.device)
         none = torch.zeros(*best.shape[:3], blocks, dtype=torch.bool, device=best.device)
         seen = none.scatter(-1, best, True) & (numbers < own) | (numbers == own)
-        allowed = seen.index_select(-1, call.key_position // self.size)
-        return allowed if call.allowed is None else allowed & call.allowed, None
+        return call.within(seen.index_select(-1, call.key_position // self.size)), None
 
     def gather(self, call: Call) -> Windows:
         """The keys of the blocks, one block after the other, and those of the own block last."""

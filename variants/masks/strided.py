@@ -97,7 +97,7 @@ class StridedMask(Mask):
             seen = (near | far)[None, None]
         else:
             seen = torch.stack([far if head % 2 else near for head in range(self.heads)])[None]
-        return seen if call.allowed is None else seen & call.allowed, None
+        return call.within(seen), None
 
     def _patterns(self, call: Call) -> tuple[Bool[Tensor, "L S"], Bool[Tensor, "L S"]]:
         query, key, stride = call.position[:, None], call.key_position, self.config.stride

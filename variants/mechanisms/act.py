@@ -27,7 +27,7 @@ from bench.api.position import Content
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from variants.mechanisms.biased import Biased
-from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
+from variants.mechanisms.memory_hop import check_hops, flops_of_hop, oracle_read, read_memory
 from variants.per_head_linear import per_head_linear
 from variants.precision import at_least_single
 
@@ -85,7 +85,7 @@ class Act(Biased):
 
     def __init__(self, config: ActConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        check_hops("act", dims, impl)
+        check_hops("act", dims)
         self.hops = config.hops
         self.enough = 1 - config.epsilon
         heads, width = dims.heads, dims.query_width
@@ -96,8 +96,8 @@ class Act(Biased):
         self.starts = {"carry": torch.eye(width), "halt": 0.0, "halt_bias": 1.0}
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
-        """A dot product and a weighted sum a hop."""
-        return self.hops * 4 * batch * heads * queries * keys * dims.key_width
+        """Those of every hop."""
+        return self.hops * flops_of_hop(batch, heads, queries, keys, dims)
 
     def rows_alone(self) -> bool:
         """No query depends on another one."""

@@ -67,7 +67,7 @@ class Based(Turned, FeatureAttention):
     """
 
     def __init__(self, config: BasedConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("based", dims, impl, 1 + config.width + config.width**2)
+        super().__init__(dims, impl, 1 + config.width + config.width**2)
         self.width = config.width
         shape = dims.heads, dims.key_width, config.width
         self.to_query = nn.Parameter(xavier_per_head(*shape))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
@@ -96,8 +96,6 @@ class CompressedEntries(Turned):
 
     def __init__(self, name: str, dims: Dims, impl: Impl, *, block: int, window: int) -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"{name} has no impl={impl}; use auto or eager.")
         if min(block, window) < 1:
             raise InvalidConfig(
                 f"{name}: block and window must be at least 1, got {block} and {window}."

@@ -74,7 +74,7 @@ class Cosformer(FeatureAttention):
     }
 
     def __init__(self, config: CosformerConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("cosformer", dims, impl, 2 * dims.key_width)
+        super().__init__(dims, impl, 2 * dims.key_width)
         self.longest = config.longest
 
     def of_keys(

@@ -72,7 +72,7 @@ class DeltaNet(Turned, StateRecurrence):
     """
 
     def __init__(self, config: DeltaNetConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("deltanet", dims, impl)
+        super().__init__(dims, impl)
         self.reach = config.reach
         self.key_inputs = {"beta": SlotInput(1)}
 

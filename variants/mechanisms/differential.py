@@ -91,8 +91,6 @@ class Differential(Biased):
 
     def __init__(self, config: DifferentialConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"differential has no impl={impl}; use auto or eager.")
         if dims.key_width < 2:
             raise Refused("differential needs heads of width 2 or more, one unit for each map.")
         self.begin = config.start
@@ -161,13 +159,13 @@ class Differential(Biased):
 
     def rows_alone(self) -> bool:
         """Where positions add to energies; else fused code holds no number for each key."""
-        return any(position.changes_energy for position in self.positions)
+        return self.adds_to_energies
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Two maps, their difference, the values, the norm."""
         # a single query reads the values once, by the difference of its two rows of weights
         several = call.query.shape[2] > 1
-        if several and self.impl == "auto" and not want_weights and not self.rows_alone():
+        if several and self.impl == "auto" and not want_weights and not self.adds_to_energies:
             source, scale = call.memory.source, self.map_width**-0.5
             one, two = (
                 read_softmax(call, call.query[..., m], source.key[..., m], source.value, scale)

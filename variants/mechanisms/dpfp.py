@@ -62,7 +62,7 @@ class Dpfp(Turned, FeatureAttention):
     """
 
     def __init__(self, config: DpfpConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("dpfp", dims, impl, 2 * config.shifts * dims.key_width)
+        super().__init__(dims, impl, 2 * config.shifts * dims.key_width)
         self.shifts = config.shifts
 
     def of_keys(

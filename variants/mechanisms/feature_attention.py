@@ -16,7 +16,6 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
-from bench.api.errors import Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.source import Memory, Source, State, Tree, leaf
@@ -43,10 +42,8 @@ class FeatureAttention(Variant):
     num_maps: int
     """F, features of a query or key."""
 
-    def __init__(self, name: str, dims: Dims, impl: Impl, num_maps: int) -> None:
+    def __init__(self, dims: Dims, impl: Impl, num_maps: int) -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"{name} has no impl={impl}; use auto or eager.")
         self.num_maps = num_maps
 
     @abstractmethod

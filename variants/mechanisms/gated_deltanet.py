@@ -81,7 +81,7 @@ class GatedDeltaNet(Turned, StateRecurrence):
     """
 
     def __init__(self, config: GatedDeltaNetConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("gated_deltanet", dims, impl)
+        super().__init__(dims, impl)
         self.reach = config.reach
         self.key_inputs = {"beta": SlotInput(1), "step": SlotInput(1)}
         self.rate = nn.Parameter(drawn_rates(dims.heads))

@@ -86,7 +86,7 @@ class GatedDeltaProduct(Turned, StateRecurrence):
     """
 
     def __init__(self, config: GatedDeltaProductConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("gated_deltaproduct", dims, impl)
+        super().__init__(dims, impl)
         count = self.steps_per_token = config.products
         self.reach = config.reach
         self.key_inputs = {"beta": SlotInput(count), "step": SlotInput(1)}

@@ -63,7 +63,7 @@ class Gdn2(Turned, StateRecurrence):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("gdn2", dims, impl)
+        super().__init__(dims, impl)
         width = dims.key_width
         self.key_inputs = {
             "erase": SlotInput(width),

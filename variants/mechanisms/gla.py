@@ -78,7 +78,7 @@ class Gla(Turned, StateRecurrence):
     """
 
     def __init__(self, config: GlaConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("gla", dims, impl)
+        super().__init__(dims, impl)
         self.temperature = config.temperature
         self.key_inputs = {"decay": SlotInput(dims.key_width, config.rank)}
         self.bias = nn.Parameter(torch.zeros(dims.heads, dims.key_width))

@@ -79,7 +79,7 @@ class Gsa(Turned, StateRecurrence):
     """
 
     def __init__(self, config: GsaConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("gsa", dims, impl)
+        super().__init__(dims, impl)
         self.slots, self.temperature = config.slots, config.temperature
         self.key_inputs = {"gate": SlotInput(config.slots)}
 

@@ -43,7 +43,7 @@ class Hedgehog(Turned, FeatureAttention):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("hedgehog", dims, impl, 2 * dims.key_width)
+        super().__init__(dims, impl, 2 * dims.key_width)
         identity = torch.eye(dims.key_width)
         self.to_query = nn.Parameter(identity.repeat(dims.heads, 1, 1))
         self.to_key = nn.Parameter(identity.repeat(dims.heads, 1, 1))

@@ -58,7 +58,7 @@ class Hgrn2(StateRecurrence):
     """
 
     def __init__(self, config: Hgrn2Config, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("hgrn2", dims, impl)
+        super().__init__(dims, impl)
         self.floor = config.floor
 
     def steps(self, call: Call) -> Steps:

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, Read
 from bench.api.config import Config, FloatRange, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.fused import read_softmax
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
@@ -28,6 +28,7 @@ from bench.api.position import Content
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Source, Tree
 from variants.mechanisms.biased import Biased, biased
+from variants.mechanisms.memory_hop import flops_of_hop
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 
@@ -81,23 +82,21 @@ class Hopfield(Biased):
 
     def __init__(self, config: HopfieldConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"hopfield has no impl={impl}; use auto or eager.")
         self.num_steps = config.steps
         self.beta = config.beta * dims.key_width**-0.5
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
-        """A dot product and a weighted sum a step."""
-        return self.num_steps * 4 * batch * heads * queries * keys * dims.key_width
+        """Those of every step."""
+        return self.num_steps * flops_of_hop(batch, heads, queries, keys, dims)
 
     def rows_alone(self) -> bool:
         """Where positions add to energies; else fused code holds no number for each key."""
-        return any(position.changes_energy for position in self.positions)
+        return self.adds_to_energies
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Move the query among the keys, then read the values."""
         plain = not want_weights and call.edit is None
-        if self.impl == "auto" and plain and not self.rows_alone():
+        if self.impl == "auto" and plain and not self.adds_to_energies:
             own, asked = call.memory.source, call.query
             for _ in range(self.num_steps - 1):
                 asked = read_softmax(call, asked, own.key, own.key, self.beta)

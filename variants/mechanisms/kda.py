@@ -61,7 +61,7 @@ class Kda(Turned, StateRecurrence):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("kda", dims, impl)
+        super().__init__(dims, impl)
         width = dims.key_width
         self.key_inputs = {"beta": SlotInput(1), "step": SlotInput(width, width)}
         self.rate = nn.Parameter(drawn_rates(dims.heads))

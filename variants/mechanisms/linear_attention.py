@@ -44,7 +44,7 @@ class LinearAttention(Turned, FeatureAttention):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("linear_attention", dims, impl, dims.key_width)
+        super().__init__(dims, impl, dims.key_width)
 
     def of_keys(
         self, x: Float[Tensor, "B H n E"], place: Int[Tensor, " n"]

@@ -79,7 +79,7 @@ class LogLinear(Turned, StateRecurrence):
     counts_places = True
 
     def __init__(self, config: LogLinearConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("log_linear", dims, impl)
+        super().__init__(dims, impl)
         self.levels = config.levels
         self.key_inputs = {"step": SlotInput(1)}
         self.query_inputs = {"levels": SlotInput(config.levels)}

@@ -20,7 +20,7 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
@@ -79,8 +79,6 @@ class Lstmn(Variant):
 
     def __init__(self, config: LstmnConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"lstmn has no impl={impl}; use auto or eager.")
         heads, state, width = dims.heads, dims.value_width, config.width
         self.width = width
         self.of_tape = nn.Parameter(xavier_per_head(heads, state, width))

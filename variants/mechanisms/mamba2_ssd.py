@@ -58,7 +58,7 @@ class Mamba2Ssd(Turned, StateRecurrence):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("mamba2_ssd", dims, impl)
+        super().__init__(dims, impl)
         self.key_inputs = {"step": SlotInput(1)}
         self.rate = nn.Parameter(drawn_rates(dims.heads))
         self.bias = nn.Parameter(drawn_biases(dims.heads, 1))

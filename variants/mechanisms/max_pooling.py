@@ -17,7 +17,6 @@ from torch import Tensor
 from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.capabilities import Capability
 from bench.api.config import NoOptions
-from bench.api.errors import Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
@@ -57,8 +56,6 @@ class MaxPooling(Variant):
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"max_pooling has no impl={impl}; use auto or eager.")
 
     def prepare(self, source: Source) -> Memory:
         """The maximum over real keys, or zero where there are none."""

@@ -26,7 +26,7 @@ from bench.api.position import Content
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from variants.mechanisms.biased import Biased
-from variants.mechanisms.memory_hop import check_hops, oracle_read, read_memory
+from variants.mechanisms.memory_hop import check_hops, flops_of_hop, oracle_read, read_memory
 from variants.per_head_linear import per_head_linear, xavier_per_head
 
 
@@ -92,7 +92,7 @@ class MemN2N(Biased):
 
     def __init__(self, config: MemN2NConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        check_hops("memn2n", dims, impl)
+        check_hops("memn2n", dims)
         self.hops = config.hops
         self.linear_start = config.linear_start
         heads, width = dims.heads, dims.query_width
@@ -107,8 +107,8 @@ class MemN2N(Biased):
             )
 
     def flops(self, batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
-        """A dot product and a weighted sum a hop."""
-        return self.hops * 4 * batch * heads * queries * keys * dims.key_width
+        """Those of every hop."""
+        return self.hops * flops_of_hop(batch, heads, queries, keys, dims)
 
     def prepare(self, source: Source) -> Memory:
         """Make the values of every hop, once per source."""

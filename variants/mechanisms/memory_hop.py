@@ -6,25 +6,27 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.errors import Refused
-from bench.api.impl import Impl
 from bench.api.shapes import Allowed, Weights
 from variants.mechanisms.biased import biased
 from variants.normalizers.masked_softmax import masked_softmax
 
 
-def check_hops(name: str, dims: Dims, impl: Impl) -> None:
+def check_hops(name: str, dims: Dims) -> None:
     """Check that a mechanism of several hops can be built.
 
     Raises:
-        Refused: It has no such implementation, or values are not as wide as queries.
+        Refused: Values are not as wide as queries.
     """
-    if impl not in ("auto", "eager"):
-        raise Refused(f"{name} has no impl={impl}; use auto or eager.")
     if dims.value_width != dims.query_width:
         raise Refused(
             f"{name} adds what it read to the query, so values must be as wide as queries, "
             f"got {dims.value_width} and {dims.query_width}."
         )
+
+
+def flops_of_hop(batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
+    """Operations of a dot product and a weighted sum for every query and key."""
+    return 4 * batch * heads * queries * keys * dims.key_width
 
 
 def read_memory(

@@ -60,7 +60,7 @@ class Mesa(Turned, StateRecurrence):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("mesa", dims, impl)
+        super().__init__(dims, impl)
         self.key_inputs = {"keep": SlotInput(1), "beta": SlotInput(1)}
         begin = inverse_softplus(1 - LEAST)
         self.ridge = nn.Parameter(torch.full((dims.heads, dims.key_width), begin))

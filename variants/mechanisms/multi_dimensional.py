@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, Read
 from bench.api.config import Choices, Config, FloatRange, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
@@ -82,8 +82,6 @@ class MultiDimensionalAttention(Variant):
 
     def __init__(self, config: MultiDimensionalConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"multi_dimensional has no impl={impl}; use auto or eager.")
         heads, features = dims.heads, dims.value_width
         self.bound = config.bound
         hidden = features if config.form == "bounded" else config.width

@@ -82,8 +82,6 @@ class MultiToken(Biased):
 
     def __init__(self, config: MultiTokenConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"multi_token has no impl={impl}; use auto or eager.")
         self.scale = dims.key_width**-0.5
         self.queries, self.keys = config.queries, config.keys
         self.left = (config.keys - 1) // 2

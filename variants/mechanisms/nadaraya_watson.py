@@ -98,8 +98,6 @@ class NadarayaWatson(Variant):
 
     def __init__(self, config: NadarayaWatsonConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"nadaraya_watson has no impl={impl}; use auto or eager.")
         if config.leave_one_out and dims.regime in ("cross", "pool"):
             raise Refused(
                 "nadaraya_watson: leave_one_out=true needs queries that are among the keys, "
@@ -156,8 +154,7 @@ class NadarayaWatson(Variant):
     def _allowed(self, call: Call) -> Allowed | None:
         if not self.config.leave_one_out:
             return call.allowed
-        others = (call.key_position != call.position[:, None])[None, None]
-        return others if call.allowed is None else others & call.allowed
+        return call.within((call.key_position != call.position[:, None])[None, None])
 
     def _weights(self, call: Call, allowed: Allowed | None) -> Weights:
         query = at_least_single(call.query)

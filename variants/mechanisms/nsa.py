@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.config import Config, IntRange
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.fused import fused_softmax
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
@@ -99,8 +99,6 @@ class Nsa(Biased):
 
     def __init__(self, config: NsaConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"nsa has no impl={impl}; use auto or eager.")
         self.size, self.chosen, self.near = config.block, config.chosen, config.window
         self.scale = dims.key_width**-0.5
         self.query_inputs = {GATES: SlotInput(3)}

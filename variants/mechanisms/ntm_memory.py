@@ -23,7 +23,7 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange, Legal
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
@@ -108,8 +108,6 @@ class NtmMemory(Variant):
 
     def __init__(self, config: NtmMemoryConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"ntm_memory has no impl={impl}; use auto or eager.")
         self.slots, self.reach = config.slots, config.reach
         self.taps = 2 * config.reach + 1
         heads, self.width = dims.heads, dims.value_width

@@ -21,8 +21,8 @@ from torch.nn import functional
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config, IntRange
-from bench.api.errors import InvalidConfig, Refused
-from bench.api.heads import expand_heads
+from bench.api.errors import InvalidConfig
+from bench.api.heads import expand_heads, last_real
 from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
@@ -82,7 +82,6 @@ class Path(Variant):
 
     needs = frozenset({"equal_width"})
     remembers_keys = False
-    counts_places = True
     gives = frozenset({"weights", "simplex", "places"})
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "its products run over the tokens between key and query, in one sequence",
@@ -93,8 +92,6 @@ class Path(Variant):
 
     def __init__(self, config: PathConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"path has no impl={impl}; use auto or eager.")
         self.chunk = config.chunk
         self.key_inputs = {
             "direction": SlotInput(dims.key_width, rank=RANK),
@@ -155,14 +152,14 @@ class Path(Variant):
         query = call.query.to(key.dtype) * self.dims.key_width**-0.5
         new_key = expand_heads(source.key.to(key.dtype), heads)
         own = leaves(call.memory.parts)
-        convolved = self._convolve(own, carried)
+        convolved = self._convolve(own, source.mask, carried)
         unit = functional.normalize(own["direction"], dim=-1)
         parts = {n: expand_heads(x, heads) for n, x in (own | {"direction": unit}).items()}
         new = {"value": expand_heads(source.value, heads), "real": source.key_mask()}
         if self.forget_bias is not None:
             # the sum of the logarithms of all gates up to each key
             earlier = leaf(carried, "kept")
-            base = earlier[:, :, -1:] if call.offset else 0.0
+            base = earlier[:, :, -1:] if earlier.shape[2] else 0.0
             new["kept"] = base + parts["log_gate"].cumsum(2)
         joined = call.join(leaves(carried, new), new)
         value, real = joined["value"], joined["real"]
@@ -170,8 +167,9 @@ class Path(Variant):
         outputs, rows = [], []
         for at in range(0, query.shape[2], self.chunk):
             some = slice(at, at + self.chunk)
+            first = key.shape[2]
             key = torch.cat((key, new_key[:, :, some]), 2)
-            first, last = call.offset + at, key.shape[2]
+            last = key.shape[2]
             strength, direction = parts["strength"][:, :, some], parts["direction"][:, :, some]
             energy, key = _transform(query[:, :, some], key, direction, strength)
             if self.forget_bias is not None:
@@ -184,7 +182,9 @@ class Path(Variant):
         found = torch.cat(rows, 2) if want_weights else None
         return MixResult(torch.cat(outputs, 2), found, {**after, "key": key}, {})
 
-    def _convolve(self, own: dict[str, Tensor], carried: Tree) -> dict[str, Tensor]:
+    def _convolve(
+        self, own: dict[str, Tensor], mask: Bool[Tensor, "B L"] | None, carried: Tree
+    ) -> dict[str, Tensor]:
         """Put weighted sums in the place of directions; returns what the next call needs."""
         if self.taps is None:
             return {}
@@ -193,7 +193,7 @@ class Path(Variant):
         length = own["direction"].shape[2]
         sums = [tap * wide[:, :, at : at + length] for at, tap in enumerate(taps)]
         own["direction"] = torch.stack(sums).sum(0)
-        return {"before": wide[:, :, length:]}
+        return {"before": last_real(wide, mask, len(self.taps) - 1)}
 
     def oracle(
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object

@@ -71,7 +71,7 @@ class Performer(Turned, FeatureAttention):
     directions: Float[Tensor, "F E"]
 
     def __init__(self, config: PerformerConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("performer", dims, impl, config.directions)
+        super().__init__(dims, impl, config.directions)
         drawn = orthogonal_directions(config.directions, dims.key_width, config.seed)
         self.register_buffer("directions", drawn)
 

@@ -22,8 +22,7 @@ from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from variants.mechanisms.chunked_state import Steps
 from variants.mechanisms.state_recurrence import Matrix, StateRecurrence, Token
-
-BASE = 10000.0
+from variants.positions.rotation import BASE, frequencies, rotate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ class RetNet(StateRecurrence):
     gives = frozenset({"places"})
 
     def __init__(self, config: RetNetConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("retnet", dims, impl)
+        super().__init__(dims, impl)
         self.rotation = config.rotation
         self.counts_places = config.rotation
         self.forgets = config.forgets
@@ -107,10 +106,5 @@ class RetNet(StateRecurrence):
 def turned(x: Float[Tensor, "B H n E"], place: Int[Tensor, " n"]) -> Float[Tensor, "B H n E"]:
     """Pairs of units turned by angles that grow with the place; an odd last unit stays."""
     even = x.shape[-1] // 2 * 2
-    pair = torch.arange(even // 2, dtype=torch.float64, device=x.device)
-    # in double precision: an angle of thousands has few digits left in single
-    angle = place.double()[:, None] * BASE ** (-2 * pair / even)
-    cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
-    one, two = x[..., 0:even:2], x[..., 1:even:2]
-    both = torch.stack((one * cosine - two * sine, one * sine + two * cosine), -1).flatten(-2)
-    return torch.cat((both, x[..., even:]), -1)
+    front = rotate(x[..., :even], place, frequencies(even, BASE, x.device), "interleaved")
+    return torch.cat((front, x[..., even:]), -1)

@@ -82,7 +82,7 @@ class Rwkv7(StateRecurrence):
     steps_per_token = 2
 
     def __init__(self, config: Rwkv7Config, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("rwkv7", dims, impl)
+        super().__init__(dims, impl)
         shape = dims.heads, dims.key_width
         rates = SlotInput(dims.key_width, config.rank)
         self.key_inputs = {"decay": rates, "share": rates}

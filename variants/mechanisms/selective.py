@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
 from bench.api.config import NoOptions
-from bench.api.errors import Refused
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
@@ -55,8 +54,6 @@ class Selective(Biased):
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"selective has no impl={impl}; use auto or eager.")
         self.scale = dims.key_width**-0.5
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:

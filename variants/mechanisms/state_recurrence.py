@@ -12,11 +12,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bench.api.call import Call, Dims, MixResult, OracleOptions, QueryShape, Read
+from bench.api.call import Call, MixResult, OracleOptions, QueryShape, Read
 from bench.api.capabilities import Capability
-from bench.api.errors import Refused
 from bench.api.heads import expand_heads
-from bench.api.impl import Impl
 from bench.api.shapes import Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf, tree_map
 from bench.api.variant import Variant
@@ -59,11 +57,6 @@ class StateRecurrence(Variant):
     time_exponent = 1.0
     memory_exponent = 1.0
     steps_per_token: int = 1
-
-    def __init__(self, name: str, dims: Dims, impl: Impl) -> None:
-        super().__init__(dims, impl)
-        if impl not in ("auto", "eager"):
-            raise Refused(f"{name} has no impl={impl}; use auto or eager.")
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
         """An empty matrix."""

@@ -15,6 +15,7 @@ from torch.nn import functional
 from bench.api.call import Call
 from bench.api.source import leaf
 from variants.mechanisms.chunked_state import Steps
+from variants.softplus import inverse_softplus_of_each
 
 SHORTEST, LONGEST = 0.001, 0.1
 FASTEST = 16.0
@@ -28,9 +29,7 @@ def drawn_rates(heads: int) -> Float[Tensor, " H"]:
 def drawn_biases(*shape: int) -> Float[Tensor, "*n"]:
     """Biases behind which softplus gives steps that are spread evenly on a logarithmic scale."""
     low, high = math.log(SHORTEST), math.log(LONGEST)
-    step = (low + (high - low) * torch.rand(shape)).exp()
-    # the inverse of softplus
-    return step + (-torch.expm1(-step)).log()
+    return inverse_softplus_of_each((low + (high - low) * torch.rand(shape)).exp())
 
 
 def steps_of(

@@ -73,7 +73,7 @@ class Titans(Turned, StateRecurrence):
     """
 
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("titans", dims, impl)
+        super().__init__(dims, impl)
         self.key_inputs = {"rate": SlotInput(1), "momentum": SlotInput(1), "forget": SlotInput(1)}
         self.bias = nn.Parameter(torch.full((dims.heads,), FORGETTING))
         self.starts = {"bias": FORGETTING}

@@ -78,7 +78,7 @@ class Ttt(Turned, StateRecurrence):
     counts_places = True
 
     def __init__(self, config: TttConfig, dims: Dims, impl: Impl = "auto") -> None:
-        super().__init__("ttt", dims, impl)
+        super().__init__(dims, impl)
         if dims.value_width != dims.key_width:
             raise Refused(
                 "ttt adds what it reads to the query, so values must be as wide as keys, "

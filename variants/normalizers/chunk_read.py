@@ -19,6 +19,7 @@ from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Source, Tree, branch
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 from variants.normalizers.monotonic_walk import MonotonicConfig, MonotonicNormalizer
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +48,17 @@ class ChunkNormalizer(MonotonicNormalizer):
         return self.chunk.prepare(source)
 
     def chunk_energy(self, call: Call) -> Energy:
-        """Energies of the second score, which finds its own branch where a score looks for it."""
+        """Energies of the second score, in float32 at least.
+
+        The score finds its own branch where a score looks for it.
+        """
         parts = {self.chunk.branch: branch(call.memory.parts, self.branch)}
         memory = Memory(call.memory.source, parts)
-        return self.chunk.energy(replace(call, memory=memory), None)
+        return at_least_single(self.chunk.energy(replace(call, memory=memory), None))
 
     def stop_weights(self, call: Call, allowed: Allowed) -> Weights:
         """Softmax over the chunk."""
-        return masked_softmax(self.chunk_energy(call), allowed)
+        return masked_softmax(self.chunk_energy(call), allowed).to(call.query.dtype)
 
     @abstractmethod
     def spread(self, stops: Weights, allowed: Allowed | None, call: Call) -> Weights:

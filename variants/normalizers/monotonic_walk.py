@@ -21,6 +21,7 @@ from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Tree, leaf
 from variants.normalizers.expected_alignment import Computation, expected_alignment, hard_walk
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
+from variants.precision import at_least_single, wide_format
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +78,15 @@ class MonotonicNormalizer(Normalizer):
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """All mass on the first key; where a head stopped, or nothing where it ran off the end."""
         assert memory is not None, "monotonic attention is cross attention"
-        num_keys = memory.source.key.shape[2]
-        alpha = torch.zeros(like.rows, like.heads, num_keys, dtype=like.dtype, device=like.device)
+        shape = (like.rows, like.heads, memory.source.key.shape[2])
+        alpha = torch.zeros(shape, dtype=wide_format(like.dtype), device=like.device)
         alpha[..., 0] = 1.0
         return {"alpha": alpha}
 
     def stop_probability(self, energy: Energy) -> Energy:
-        """Sigmoid of energy and offset."""
-        return torch.sigmoid(energy + self.offset)
+        """Sigmoid of energy and offset, in float32 at least."""
+        # in half precision 1 - p is 1 where p is small, and a walk would stop more often than once
+        return torch.sigmoid(at_least_single(energy) + self.offset)
 
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
@@ -100,7 +102,7 @@ class MonotonicNormalizer(Normalizer):
         stop = self.stop_probability(energy)
         if allowed is not None:
             stop = torch.where(allowed, stop, 0.0)
-        previous = leaf(state, "alpha").to(stop.dtype)
+        previous = leaf(state, "alpha")
         if call.read == "hard":
             stops = hard_walk(stop, previous)
         else:
@@ -110,7 +112,7 @@ class MonotonicNormalizer(Normalizer):
         if self.stays_at_end:
             lost = (1 - stops.sum(-1, keepdim=True)).clamp(min=0)
             stops = stops + lost * last_allowed(stops, allowed)
-        return Normalized(self.spread(stops, allowed, call), after, terms)
+        return Normalized(self.spread(stops, allowed, call).to(energy.dtype), after, terms)
 
     def spread(self, stops: Weights, allowed: Allowed | None, call: Call) -> Weights:
         """Weights of the keys that are read when a walk stops with these probabilities."""
@@ -214,6 +216,7 @@ def delays(stops: Weights, call: Call) -> dict[str, Float[Tensor, "B L"]]:
     a softmax of their delays, `delay_variance` is the variance over heads, and `touched` is the
     count of the head that has read most, which is how long a decoder waits.
     """
+    stops = at_least_single(stops)  # half precision has no count of some hundred keys
     length = call.memory.source.length.to(stops.dtype)[:, None, None]
     read = stops @ (call.key_position + 1).to(stops.dtype)
     read = read + (1 - stops.sum(-1)) * length

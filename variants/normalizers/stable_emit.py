@@ -32,6 +32,7 @@ from bench.api.selector import Selector
 from bench.api.shapes import Allowed, Energy, Weights
 from bench.api.source import Memory, Source, Tree
 from variants.normalizers.monotonic_walk import MonotonicNormalizer
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,13 +104,15 @@ class StableEmitNormalizer(Normalizer):
         if call.read != "train" or call.progress < self.walk.walk.warm_up:
             return self.walk.normalize(energy, allowed, state, call)
         rows, heads, _, num_keys = energy.shape
+        wide = at_least_single(energy)
         if self.walk.walk.noise:
             name = self.walk.stream_name
             draws = call.drawing.normal(name, rows, heads, call.position, num_keys)
-            energy = energy + self.walk.walk.noise * draws.to(energy.dtype)
+            wide = wide + self.walk.walk.noise * draws.to(wide.dtype)
         if self.discount:
-            energy = self._discounted(energy + self.walk.offset) - self.walk.offset
-        return self.walk.normalize(energy, allowed, state, replace(call, read="expected"))
+            wide = self._discounted(wide + self.walk.offset) - self.walk.offset
+        found = self.walk.normalize(wide, allowed, state, replace(call, read="expected"))
+        return Normalized(found.weights.to(energy.dtype), found.state, found.terms)
 
     def _discounted(self, logit: Energy) -> Energy:
         """The logit of (1 - discount) sigmoid(logit)."""

@@ -94,8 +94,9 @@ class Cope(Position):
         product = (call.query * self.scale) @ key.transpose(-1, -2)
         wide = at_least_single(product)
         gate = wide.sigmoid()
-        if call.allowed is not None:
-            gate = gate.masked_fill(~call.allowed, 0.0)
+        allowed = call.allowed
+        if allowed is not None:
+            gate = gate.masked_fill(~allowed, 0.0)
         return gate.flip(-1).cumsum(-1).flip(-1)
 
     def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:

@@ -7,21 +7,21 @@ Deviations: one table per head; distances keep their sign, and each side has its
 is far; `sign=false` is the other reading, one number for both sides.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from bench.api.call import Call, Dims
-from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange, Legal
 from bench.api.errors import InvalidConfig
 from bench.api.one_query import OneQuery
 from bench.api.position import Position
 from bench.api.registry import Citation, register
+from variants.one_sequence import ONE_SEQUENCE
+from variants.positions.relative_distances import diagonals, distances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +53,7 @@ class DistanceBiasConfig(Config):
 class DistanceBias(Position):
     """d[i - j] is added to the energy, i - j clipped just beyond `clip`; time O(L S) per head."""
 
-    unsupported: ClassVar[Mapping[Capability, str]] = {
-        "cross": "distances need one sequence, and cross attention has two",
-        "pool": "distances need one sequence, and the query of pooling is not in it",
-    }
+    unsupported = ONE_SEQUENCE
     changes_energy = True
     by_place = True
 
@@ -71,10 +68,10 @@ class DistanceBias(Position):
         )
 
     def energy(self, call: Call) -> Float[Tensor, "1 Hq L S"]:
-        """Look the distance of every pair up."""
-        distance = call.position[:, None] - call.key_position
+        """Look up the number of every distance that occurs."""
+        distance = -distances(call)  # query minus key
         row = (distance if self.sign else distance.abs()).clamp(-self.far, self.far)
-        return self.table[:, row + self.far if self.sign else row].unsqueeze(0)
+        return diagonals(self.table[:, row + self.far if self.sign else row], call)
 
     def oracle_energy(self, one: OneQuery) -> Float[Tensor, " S"]:
         """One number per key."""

@@ -22,6 +22,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.one_query import OneQuery
 from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
+from variants.one_sequence import ONE_SEQUENCE
 from variants.precision import wide_format
 
 EPS = 1e-6
@@ -69,9 +70,8 @@ class Fire(Position):
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
-        "cross": "distances need one sequence, and cross attention has two",
+        **ONE_SEQUENCE,
         "self": "distances are shares of what came before the query",
-        "pool": "distances need one sequence, and the query of pooling is not in it",
     }
     changes_energy = True
     by_place = True

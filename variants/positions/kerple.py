@@ -23,6 +23,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from variants.one_sequence import ONE_SEQUENCE
 from variants.positions.relative_distances import diagonals, distances
 from variants.precision import wide_format
+from variants.softplus import inverse_softplus_of_each
 
 LARGEST_EXPONENT = 2.0
 """Beyond it the power is no kernel of the family."""
@@ -68,8 +69,8 @@ class Kerple(Position):
         if config.kernel == "power":
             height, rate = second, first.logit()
         else:
-            height, rate = 2 * first, _inverse_softplus(second)
-        self.height = nn.Parameter(_inverse_softplus(height))
+            height, rate = 2 * first, inverse_softplus_of_each(second)
+        self.height = nn.Parameter(inverse_softplus_of_each(height))
         self.rate = nn.Parameter(rate)
 
     def energy(self, call: Call) -> Float[Tensor, "1 Hq L S"]:
@@ -97,7 +98,3 @@ class Kerple(Position):
                 b = torch.log(1 + torch.exp(self.rate[one.head]))
                 found.append(-a * torch.log(1 + b * distance))
         return torch.stack(found)
-
-
-def _inverse_softplus(x: Tensor) -> Tensor:
-    return x + torch.log(-torch.expm1(-x))

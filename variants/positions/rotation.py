@@ -12,8 +12,15 @@ Layout = Literal["interleaved", "halves"]
 """Which numbers are a pair: neighbors, or number m and number m of the second half."""
 
 
+BASE = 10000.0
+"""Root of the frequencies where nobody asks for another one."""
+
+
 def frequencies(width: int, base: float, device: torch.device) -> Float[Tensor, " P"]:
-    """base^(-2 m / width) for each pair m, in float64: angles grow with the place."""
+    """base^(-2 m / width) for each pair m, in float64: angles grow with the place.
+
+    An angle of thousands has few digits left in float32.
+    """
     even = torch.arange(0, width // 2 * 2, 2, dtype=torch.float64, device=device)
     return base ** (-even / width)
 

@@ -23,10 +23,8 @@ from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
-from variants.positions.rotation import frequencies, rotate
+from variants.positions.rotation import BASE, frequencies, rotate
 from variants.precision import at_least_single
-
-BASE = 10000.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,6 @@ class DeepMlpScore(Score):
     pass, so that memory is O(L S).
     """
 
-    takes_features = True
     gives = frozenset({"key_local", "takes_features"})
 
     def __init__(self, config: DeepMlpConfig, dims: Dims) -> None:

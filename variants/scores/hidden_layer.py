@@ -39,7 +39,6 @@ class HiddenLayerScore(Score):
     Time O(L S d_a) and memory O(L S) per head.
     """
 
-    takes_features = True
     gives = frozenset({"key_local", "takes_features"})
     v: nn.Parameter
     feature_map: nn.Parameter | None

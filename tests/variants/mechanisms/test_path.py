@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -184,3 +186,39 @@ def test_options_and_places_without_a_meaning_are_refused():
     for regime in ("cross", "self", "pool"):
         with pytest.raises(Refused, match="path: its products run"):
             variants.build("path", dim=8, heads=2, regime=regime)
+
+
+@pytest.mark.parametrize("options", ["chunk=2", "chunk=4,forget=true", "chunk=4,convolution=3"])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_token_behind_padding_answers_as_if_there_were_none(beneath, draw, options, moved):
+    variant = beneath(f"path[{options}]", regime="causal")
+    drawn = draw(1, 2, 5, 5, lengths=[2])
+    source = with_inputs(drawn, 0.3, forget=0.5)
+    mask = torch.tensor([[True, True, False, False, True]])
+    whole = behind(variant, drawn.query, replace(source, mask=mask), [4, 1])
+    real = [0, 1, 4]
+    extras = {name: one[:, :, real] for name, one in source.extras.items()}
+    alone = Source(source.key[:, :, real], source.value[:, :, real], None, None, extras)
+    found = behind(variant, drawn.query[:, :, real], alone, [2, 1], place=2 if moved else 4)
+    torch.testing.assert_close(whole, found, **NEAR)
+
+
+def behind(variant, query, source, counts, place=None):
+    """The answer to the last of the tokens, which come in several calls."""
+    rows, heads, _, width = query.shape
+    state = variant.start(None, QueryShape(rows, heads, width, query.dtype, query.device))
+    at, found = 0, None
+    for count in counts:
+        if at and place is not None:
+            state = replace(state, offset=place)
+        some = slice(at, at + count)
+        new = Source(
+            source.key[:, :, some],
+            source.value[:, :, some],
+            None if source.mask is None else source.mask[:, some],
+            None,
+            {name: one[:, :, some] for name, one in source.extras.items()},
+        )
+        found = variant.attend(query[:, :, some], None, state, new=new)
+        state, at = found.state, at + count
+    return found.output

@@ -1,3 +1,4 @@
+import copy
 import itertools
 
 import pytest
@@ -356,3 +357,53 @@ def test_monotonic_attention_refuses_what_is_not_cross_attention(regime):
 def test_noise_must_not_be_negative():
     with pytest.raises(InvalidConfig, match="got -1"):
         RaffelMonotonicConfig(noise=-1.0)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "raffel_monotonic[noise=0]",
+        "raffel_monotonic[noise=0,computation=doubling]",
+        "raffel_monotonic[noise=0,end=last]",
+        "mocha[noise=0,window=4]",
+        "milk[noise=0]",
+        "additive[normalizer=stable_emit[walk=raffel_monotonic[noise=0],discount=0.2]]",
+    ],
+)
+@pytest.mark.parametrize("read", ["train", "expected"])
+def test_half_precision_loses_only_what_its_energies_lost(beneath, draw, answer, selector, read):
+    low = beneath(selector)
+    for name, parameter in low.named_parameters():
+        if name.endswith("offset"):
+            # 1 - p is 1 in bfloat16, and yet most of a walk is over within these keys
+            torch.nn.init.constant_(parameter, -6.5)
+    low = low.bfloat16()
+    drawn = draw(rows=2, queries=6, keys=900, lengths=())
+    found = asked_in(torch.bfloat16, low, drawn, answer, read)
+    wanted = asked_in(torch.float64, copy.deepcopy(low).double(), drawn, answer, read)
+    assert found.weights.dtype == torch.bfloat16
+    # the weight of all keys, and where they stand on average
+    for times in (torch.ones(900), torch.arange(900.0)):
+        seen, right = (one.weights.double() @ times.double() for one in (found, wanted))
+        torch.testing.assert_close(seen, right, rtol=0.02, atol=0)
+    for name in ("expected_delay", "touched"):
+        delay, right = found.terms[name].double(), wanted.terms[name]
+        torch.testing.assert_close(delay, right, rtol=0.02, atol=0)
+
+
+def asked_in(dtype, variant, drawn, answer, read):
+    """The answer to numbers that bfloat16 holds, in a format."""
+    query, key, value = (
+        x.bfloat16().to(dtype) for x in (drawn.query, drawn.source.key, drawn.source.value)
+    )
+    source = Source(key, value, tokens=drawn.source.tokens)
+    return answer(variant, query, source, read=read, noise=NOISE)
+
+
+@pytest.mark.parametrize("read", ["expected", "hard", "stream"])
+def test_keys_that_were_read_are_counted_exactly_in_half_precision(beneath, draw, answer, read):
+    lost = beneath("raffel_monotonic")
+    torch.nn.init.constant_(lost.normalizer.offset, -100)
+    drawn = draw(rows=1, queries=2, keys=601, lengths=())
+    found = asked_in(torch.bfloat16, lost.bfloat16(), drawn, answer, read)
+    assert found.terms["touched"].tolist() == [[601, 601]]
