@@ -116,12 +116,12 @@ class Path(Variant):
         wide = wide_format(direction.dtype)
         raw = leaf(source.extras, "strength").to(wide)
         strength = 2 * torch.sigmoid(raw + self.bias.to(wide)[:, None, None])
-        parts = {"direction": _at_keys(source, direction.to(wide))}
+        parts = {"direction": direction.to(wide)}
         if self.forget_bias is not None:
             raw = leaf(source.extras, "forget").to(wide)
             log_gate = functional.logsigmoid(raw + self.forget_bias.to(wide)[:, None, None])
             parts["log_gate"] = _at_keys(source, log_gate)
-        # padding transforms nothing, forgets nothing, and reaches no token behind it
+        # padding transforms nothing, whatever its direction, and forgets nothing
         return Memory(source, {**parts, "strength": _at_keys(source, strength)})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
