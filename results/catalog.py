@@ -138,6 +138,16 @@ class CatalogTask:
         """
         return self.whole in ("", selector) and not self.pipeline_check
 
+    def margin_by(self, metric: str, usual: float | None) -> float | None:
+        """Largest difference by a metric without practical meaning; None where there is none.
+
+        Args:
+            metric: Name.
+            usual: That of the metric, which stays unless the task has one of its own for what
+                ranks.
+        """
+        return usual if self.margin is None or metric != self.primary else self.margin
+
     @classmethod
     def from_json(cls, data: JsonObject) -> Self:
         """Read what `catalog.json` says of a task."""

@@ -104,7 +104,7 @@ def _table(
             str(name): frozenset(seeds.tolist()) for name, seeds in cells.groupby("variant")["seed"]
         },
         better="lower" if known.better == "lower" else "higher",
-        margin=known.margin if task.margin is None else task.margin,
+        margin=task.margin_by(task.primary, known.margin),
         baseline=catalog.baseline,
         uniform=uniform[0] if uniform else None,
         controls=tuple(control),

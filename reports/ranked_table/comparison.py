@@ -61,10 +61,10 @@ class Comparison:
     @property
     def ranked_by(self) -> MetricInfo:
         """The metric that ranks, with the margin of the task where that has one of its own."""
+        if self.measured:
+            return self.measured
         known, task = self.catalog.metric(self.metric), self.catalog.task(self.task)
-        if self.measured or task.margin is None or self.metric != task.primary:
-            return self.measured or known
-        return replace(known, margin=task.margin)
+        return replace(known, margin=task.margin_by(self.metric, known.margin))
 
     @property
     def better(self) -> Side:
