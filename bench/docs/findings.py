@@ -99,8 +99,8 @@ FINDINGS = (
         "the length of training; `raffel_monotonic` does not.** All variants have learned the "
         "lengths of training: uniform attention writes "
         "{transduction[rule=copy]/uniform|prefix_accuracy} there.",
-        "The same, trained until validation got no better or for 12,000 steps; mean over strings "
-        "of 32 and 64 symbols",
+        "The same, trained on strings of up to 8 symbols until validation got no better or for "
+        "12,000 steps; mean over strings of 32 and 64 symbols",
         "`ntm_addressing` {transduction[rule=copy]/ntm_addressing}, `mma_h` "
         "{transduction[rule=copy]/mma_h}, `location_aware` "
         "{transduction[rule=copy]/location_aware}, `ssnt` {transduction[rule=copy]/ssnt}, "
@@ -112,8 +112,8 @@ FINDINGS = (
     Finding(
         "quick",
         "**Where there are more pairs than in training, softmax attention still finds nearly all "
-        "values; small states and windows find fewer.** How many fewer depends on the size: two "
-        "layers of width 64 find more. Recurrences stand without the norm and the gate of their "
+        "values; small states and windows find fewer.** With two layers of width 64 they find "
+        "more. Recurrences stand without the norm and the gate of their "
         "papers, so the size of the state is not the only difference.",
         "`recall`, one layer of width 32, trained with 8 pairs: share of values among 20 and 32 "
         "pairs",
@@ -162,8 +162,8 @@ FINDINGS = (
     ),
     Finding(
         "modern",
-        "**On a small text only mechanisms that know the order of tokens are above uniform "
-        "attention, and above trigrams they are by little.**",
+        "**On a small text only mechanisms that know the order of tokens are better than uniform "
+        "attention. They are a little better than trigrams.**",
         "`wikitext2_mini`: perplexity of words; less is better",
         "With order: `gated_deltanet` {wikitext2_mini/gated_deltanet}, `rope` "
         "{wikitext2_mini/rope}, `alibi` {wikitext2_mini/alibi}. Without: `gqa` "

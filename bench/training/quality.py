@@ -163,9 +163,9 @@ def _train(
         if run.step % protocol.evaluate_every and not run.finished:
             continue
         with computing(cell):
+            backbone, wanted = run.system.there, task.needs_weights
             validated = evaluate(
-                *(task, run.system.there, "validation", device, run.clock),
-                want_weights=task.needs_weights,
+                task, backbone, "validation", device, run.clock, want_weights=wanted
             )
         rows += _curve_rows(run, validated, timed)
         plain = validated.value(watched.name)

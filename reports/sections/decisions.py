@@ -112,9 +112,11 @@ def in_this_run(comparisons: Sequence[Comparison]) -> str:
     every = counted(len({name for one in comparisons for name in one.contenders}), "variant")
     told = []
     if better:
-        told.append(f"{len(better)} are better than the best non-neural baseline in every seed")
+        are = "is" if len(better) == 1 else "are"
+        told.append(f"{len(better)} {are} better than the best non-neural baseline in every seed")
     if above:
-        told.append(f"{len(above)} are significantly above uniform attention")
+        are = "is" if len(above) == 1 else "are"
+        told.append(f"{len(above)} {are} significantly above uniform attention")
     return f" In this run, of {every}, {join(told)}. A mark is not lifted after scores were seen."
 
 

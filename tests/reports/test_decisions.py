@@ -325,7 +325,7 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     folder = written(tmp_path / "run", {"sorting": DECIDED}, without={"sorting": 0.7})
     (told,) = left_out(checked(folder, "sorting", "Counts win in every seed."))
     assert told == (
-        "sorting: Counts win in every seed. In this run, of 2 variants, 1 are better than the "
+        "sorting: Counts win in every seed. In this run, of 2 variants, 1 is better than the "
         "best non-neural baseline in every seed and 2 are significantly above uniform attention. "
         "A mark is not lifted after scores were seen."
     )
