@@ -124,45 +124,64 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
 
     Who never learned has a sentence of its own; who differs significantly is in none of them.
     """
-    label, ranking = comparison.catalog.label, comparison.ranking
-    best = ranking[0].variant
-    lead = f"{label(best)} has the best mean, {_scored(comparison, best)}"
-    behind = [line for line in ranking if line.differs_from_best]
-    first, turned = {line.variant for line in leaders}, comparison.turned(best)
+    best = comparison.ranking[0].variant
+    lead = f"{comparison.catalog.label(best)} has the best mean, {_scored(comparison, best)}"
+    late = _tied_below(comparison, leaders)
+    if len(leaders) > 1:
+        return f"{_joined(comparison, leaders)} are tied. {lead}. {late}".strip()
+    if leaders and leaders[0].variant == best:
+        beaten = _beaten(comparison)
+        if beaten and comparison.catalog.pipeline_check(comparison.task):
+            reason = "This is a pipeline check, and no reason to choose a variant."
+            return f"{lead}, significantly better than {beaten}. {reason}"
+        if beaten:
+            return (
+                f"Choose {comparison.catalog.label(best)}. Its mean is "
+                f"{_scored(comparison, best)}, significantly better than {beaten}."
+            )
+        behind = sum(line.differs_from_best for line in comparison.ranking)
+        others = len(comparison.ranking) - 1
+        lead += f". It is significantly better than {behind} of {others} others"
+    return f"{lead}. {late}".strip()
+
+
+def _beaten(comparison: Comparison) -> str:
+    """All that the best is better than, if that is whatever learned; empty where it is less."""
+    behind = {line.variant for line in comparison.ranking if line.differs_from_best}
+    others = [
+        line.variant
+        for line in comparison.ranking[1:]
+        if line.variant in behind or not comparison.lost_every_seed(line.variant)
+    ]
+    if not others or set(others) != behind:
+        return ""
+    above = "are above uniform attention" if is_about_longer_inputs(comparison) else "learned"
+    rest = f" that {above}" if len(others) < len(comparison.ranking) - 1 else ""
+    return (f"all {len(others)} others" if len(others) > 1 else "the other") + rest
+
+
+def _tied_below(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
+    """Who has a lower rank, and yet no significant difference from the best mean."""
+    best = comparison.ranking[0].variant
+    told = {best, *(line.variant for line in leaders), *comparison.turned(best)}
     below = [
-        f"{label(line.variant)}{_planned(comparison, line.variant)}"
-        for line in ranking
-        if line.variant not in {best, *first, *turned}
+        line
+        for line in comparison.ranking
+        if line.variant not in told
         and not line.differs_from_best
         and not is_control(comparison, line)
         and not comparison.lost_every_seed(line.variant)
     ]
-    late = f"Lower, but also n.s. against {label(best)}: {join(below)}." if below else ""
-    if len(leaders) > 1:
-        together = join(
-            [f"{label(line.variant)}{_planned(comparison, line.variant)}" for line in leaders]
-        )
-        return f"{together} are tied. {lead}. {late}".strip()
-    hopeless = [line for line in ranking if comparison.lost_every_seed(line.variant)]
-    alone = [line.variant for line in leaders] == [best]
-    others = [line for line in ranking[1:] if line in behind or line not in hopeless]
-    if alone and others and others == behind:
-        above = "are above uniform attention" if is_about_longer_inputs(comparison) else "learned"
-        rest = f" that {above}" if len(others) < len(ranking) - 1 else ""
-        behind_ = f"all {len(others)} others" if len(others) > 1 else "the other"
-        if comparison.catalog.pipeline_check(comparison.task):
-            return (
-                f"{lead}, significantly better than {behind_}{rest}. This is a pipeline check, and "
-                "no reason to choose a variant."
-            )
-        return (
-            f"Choose {label(best)}. Its mean is {_scored(comparison, best)}, significantly better "
-            f"than {behind_}{rest}."
-        )
-    ahead = ""
-    if alone:
-        ahead = f" It is significantly better than {len(behind)} of {len(ranking) - 1} others."
-    return f"{lead}.{ahead} {late}".strip()
+    if not below:
+        return ""
+    label = comparison.catalog.label(best)
+    return f"Lower, but also n.s. against {label}: {_joined(comparison, below)}."
+
+
+def _joined(comparison: Comparison, lines: Sequence[Ranked]) -> str:
+    """Names of variants, each with what the planned test says of it."""
+    label = comparison.catalog.label
+    return join([f"{label(line.variant)}{_planned(comparison, line.variant)}" for line in lines])
 
 
 def _turned(comparison: Comparison) -> str:
