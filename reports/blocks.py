@@ -84,6 +84,8 @@ class Column:
     """`higher` or `lower`: which way the first click sorts."""
     help: str = ""
     """Longer explanation, shown on hovering."""
+    counts: str = ""
+    """What its numbers count, where rows that are left out should be told with their sum."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ class Evidence:
     marks: tuple[str, ...] = ()
     """What the reference lacks or has not learned, whether the difference is below the margin,
     how the baseline stands where it is not the reference, and how both stand after training where
-    an area along training is ranked."""
+    an area along training is ranked. Where nothing is chosen, how many are worse."""
     p: float = math.nan
     """Of no difference to the reference; NaN where nothing was tested."""
     seeds: str
@@ -71,9 +71,10 @@ def _evidence_of_nothing(need: Need) -> Evidence:
     return Evidence(
         score="",
         against=_reference(comparison, known) if known else "",
+        marks=_worse_than_uniform(comparison),
         seeds=str(comparison.most_seeds),
         non_neural=_non_neural(need),
-        tied=_worse_than_uniform(comparison),
+        tied="",
     )
 
 
@@ -118,13 +119,15 @@ def evidence_text(need: Need) -> str:
             parts[0] += f", which has {title} {comparison.short_score(uniform or '')}"
     elif found.against:
         parts[0] += f" against {found.against}"
-    parts[0] += "".join(f", {mark}" for mark in found.marks)
+    if not need.is_open:
+        parts[0] += "".join(f", {mark}" for mark in found.marks)
     parts[0] += f", {found.seeds} {'seed' if found.seeds == '1' else 'seeds'}"
     parts[0] += f", {p_text(found.p)}" if math.isfinite(found.p) else ""
     if found.gap:
         parts.append(found.gap)
+    parts += found.marks if need.is_open else ()
     if found.tied:
-        parts.append(found.tied if need.is_open else f"tied with {found.tied}")
+        parts.append(f"tied with {found.tied}")
     parts += found.unproved
     if found.non_neural:
         parts.append(f"non-neural baseline {found.non_neural}")
@@ -161,14 +164,13 @@ def after_training(comparison: Comparison, variant: str, other: str) -> list[str
     return [shown if differ else f"{shown}, n.s."]
 
 
-def _worse_than_uniform(comparison: Comparison) -> str:
-    """How many variants are worse than uniform attention."""
+def _worse_than_uniform(comparison: Comparison) -> tuple[str, ...]:
+    """How many variants are worse than uniform attention, if any are."""
     uniform, found = comparison.uniform_baseline, comparison.primary.items()
     worse = sum(one.reference == uniform and made.outcome == "worse" for one, made in found)
-    if not worse:
-        return ""
-    name = comparison.catalog.label(uniform or "")
-    return f"{worse} of {len(comparison.contenders)} are significantly worse than {name}"
+    of_all = f"{worse} of {len(comparison.contenders)}"
+    are = "is" if worse == 1 else "are"
+    return (f"{of_all} {are} significantly worse",) if worse else ()
 
 
 def _seeds(comparison: Comparison, variant: str, other: str) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from reports.blocks import (
 )
 from reports.contents import contents
 from reports.numbers import counted
+from reports.prose import join
 
 _SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
@@ -194,7 +195,7 @@ def table_text(table: TableBlock, most_rows: int | None = None) -> str:
     notes = "\n\n".join(map(escape, table.notes))
     inside += f"\n\n{notes}" if notes else ""
     if len(shown) < len(table.rows):
-        left = counted(len(table.rows) - len(shown), "more row")
+        left = _left_out(table, len(shown))
         where = (
             f"in [{DETAILS}]({DETAILS})"
             if most_rows is not None
@@ -205,6 +206,18 @@ def table_text(table: TableBlock, most_rows: int | None = None) -> str:
         summary = f"{escape(table.title)} ({counted(len(table.rows), 'row')})"
         return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
     return f"### {escape(table.title)}\n\n{inside}"
+
+
+def _left_out(table: TableBlock, shown: int) -> str:
+    """How many rows are not shown, and what they count together."""
+    rest = table.rows[shown:]
+    sums = [
+        f"{sum(float(row[at].sort or 0) for row in rest):.0f} {column.counts}"
+        for at, column in enumerate(table.columns)
+        if column.counts
+    ]
+    rows = counted(len(rest), "more row")
+    return f"{rows} with {join(sums)}" if sums else rows
 
 
 def _entry(entry: TableCell) -> str:

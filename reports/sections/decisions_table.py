@@ -50,7 +50,9 @@ def decisions_table(folder: RunFolder, tested: Sequence[Comparison]) -> TableBlo
         Column(title="Metric"),
         Column(title=MARGIN, numeric=True, help=MARGIN_HELP),
         Column(title="Seeds", numeric=True),
-        Column(title="Tested", numeric=True, help="Primary hypotheses."),
+        Column(
+            title="Tested", numeric=True, help="Primary hypotheses.", counts="primary hypotheses"
+        ),
         *(_column(folder.catalog.label(name)) for name in references),
         Column(title="Equivalent", unit=AT_EDGE, numeric=True, help=EDGE_HELP),
         Column(title="Detectable difference", numeric=True, help=DETECTABLE_HELP),

@@ -1,6 +1,7 @@
 """The sentence and the choice table say what the statistics say, and no more."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -18,11 +19,11 @@ from synthetic_levels import (
 )
 from synthetic_run import write_json, write_run
 
-from reports.blocks import NO_VALUE, TableBlock, TableCell
+from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.choices import MOST_ROWS, NONE_YET, _cost, choices_table, every_need
 from reports.evidence import evidence_text
 from reports.folder import RunFolder, read_folder
-from reports.markdown import MOST_LINES
+from reports.markdown import MOST_LINES, table_text
 from reports.needs import needs
 from reports.quality_cost import quality_cost
 from reports.ranked_table.comparison import Comparison
@@ -300,6 +301,27 @@ def test_the_short_markdown_of_a_large_run_has_at_most_200_lines(tmp_path: Path)
     assert len(short) <= MOST_LINES
     assert "details.md" in "\n".join(short)
     assert "### task44" in report.details.read_text(encoding="utf-8")
+
+
+def test_rows_that_are_left_out_are_told_with_what_they_count():
+    columns = (Column(title="Task"), Column(title="Tested", counts="hypotheses"))
+    rows = [(TableCell(text=f"t{at}"), TableCell(text=str(at), sort=at)) for at in range(5)]
+    table = TableBlock(key="k", title="Decisions", columns=columns, rows=tuple(rows))
+    assert "3 more rows with 9 hypotheses: in" in table_text(table, 2)
+    plain = replace(table, columns=(columns[0], Column(title="Tested")))
+    assert "3 more rows: in" in table_text(plain, 2)
+    assert "more row" not in table_text(table)
+
+
+def test_a_use_without_a_choice_says_how_many_are_worse_than_uniform_attention(tmp_path: Path):
+    levels = {NEW: 0.2, BASE: 0.5, OTHER: 0.5, UNIFORM: 0.5}
+    folder = written(tmp_path / "run", {"copying": levels})
+    (row,) = rows(folder)
+    assert row["Variant"].text == NONE_YET
+    assert row["Compared with"].marks == ("1 of 3 is significantly worse",)
+    assert row["Tied with"].text == NO_VALUE
+    (need,) = needs(folder)
+    assert "; 1 of 3 is significantly worse" in evidence_text(need)
 
 
 def test_the_choice_table_stays_within_the_width_of_the_terminal(tmp_path: Path):
