@@ -108,30 +108,37 @@ def evidence_text(need: Need) -> str:
     """The same as a sentence."""
     if not need.variant:
         return "no variant has learned the task"
-    found, comparison = evidence_of(need), need.evidence
-    parts = [found.score]
-    if need.is_open:
-        uniform = comparison.uniform_baseline
-        name = comparison.catalog.label(uniform) if uniform else ""
-        title = uncapitalized(comparison.ranked_by.title)
-        parts = [f"no variant is significantly above {name}" if name else NOTHING_DECIDED]
-        if found.against:
-            parts[0] += f", which has {title} {comparison.short_score(uniform or '')}"
-    elif found.against:
-        parts[0] += f" against {found.against}"
-    if not need.is_open:
-        parts[0] += "".join(f", {mark}" for mark in found.marks)
-    parts[0] += f", {found.seeds} {'seed' if found.seeds == '1' else 'seeds'}"
-    parts[0] += f", {p_text(found.p)}" if math.isfinite(found.p) else ""
-    if found.gap:
-        parts.append(found.gap)
-    parts += found.marks if need.is_open else ()
+    found = evidence_of(need)
+    parts = _open_parts(need, found) if need.is_open else _chosen_parts(found)
     if found.tied:
         parts.append(f"tied with {found.tied}")
     parts += found.unproved
     if found.non_neural:
         parts.append(f"non-neural baseline {found.non_neural}")
     return "; ".join(parts)
+
+
+def _open_parts(need: Need, found: Evidence) -> list[str]:
+    """That nothing is chosen, and how many variants are worse than uniform attention."""
+    comparison, uniform = need.evidence, need.evidence.uniform_baseline
+    name = comparison.catalog.label(uniform) if uniform else ""
+    told = f"no variant is significantly above {name}" if name else NOTHING_DECIDED
+    if found.against:
+        title = uncapitalized(comparison.ranked_by.title)
+        told += f", which has {title} {comparison.short_score(uniform or '')}"
+    return [f"{told}, {_seeds_text(found)}", *found.marks]
+
+
+def _chosen_parts(found: Evidence) -> list[str]:
+    """The score of the choice and of its reference, with the test between them."""
+    against = f" against {found.against}" if found.against else ""
+    p = p_text(found.p) if math.isfinite(found.p) else ""
+    told = ", ".join(filter(None, (found.score + against, *found.marks, _seeds_text(found), p)))
+    return [told, found.gap] if found.gap else [told]
+
+
+def _seeds_text(found: Evidence) -> str:
+    return f"{found.seeds} {'seed' if found.seeds == '1' else 'seeds'}"
 
 
 def stands_for(comparison: Comparison) -> str:

@@ -100,6 +100,21 @@ class ShortConvolution(nn.Module):
         return x + mixed, wide[:, wide.shape[1] - self.kernel + 1 :]
 
 
+class FeedForward(nn.Sequential):
+    """Two linear maps with an activation between them."""
+
+    def __init__(self, config: BlockConfig) -> None:
+        width, hidden = config.width, config.feed_hidden
+        between = nn.GELU() if config.activation == "gelu" else nn.ReLU()
+        super().__init__(nn.Linear(width, hidden), between, nn.Linear(hidden, width))
+
+    def step(
+        self, x: Float[Tensor, "B L D"], past: tuple[Tensor, Tensor] | None
+    ) -> tuple[Float[Tensor, "B L D"], None]:
+        """Map the next tokens; earlier ones are not needed."""
+        return self(x), None
+
+
 class ConvolvedFeedForward(nn.Module):
     """A feed-forward sublayer with a convolution in front and one before its activation.
 
@@ -110,12 +125,12 @@ class ConvolvedFeedForward(nn.Module):
         super().__init__()
         self.front = ShortConvolution(config.width, config.feed_convolution)
         self.inside = ShortConvolution(config.feed_hidden, config.feed_convolution)
-        self.inward, self.activation, self.outward = _feed_forward(config)
+        self.inward, self.activation, self.outward = FeedForward(config)
 
-    def forward(
+    def step(
         self, x: Float[Tensor, "B L D"], past: tuple[Tensor, Tensor] | None
     ) -> tuple[Float[Tensor, "B L D"], tuple[Tensor, Tensor]]:
-        """Map; `past` holds what both convolutions need of the tokens before."""
+        """Map the next tokens; `past` holds what both convolutions need of the tokens before."""
         x, front = self.front(x, None if past is None else past[0])
         hidden, inside = self.inside(self.inward(x), None if past is None else past[1])
         return self.outward(self.activation(hidden)), (front, inside)
@@ -220,10 +235,10 @@ class Block(nn.Module):
             ShortConvolution(width, config.short_convolution) if config.short_convolution else None
         )
         self.around = Sublayer(config) if config.feed_forward else None
-        self.feed: nn.Module | None = None
+        self.feed: FeedForward | ConvolvedFeedForward | None = None
         if self.around is not None:
             convolved = config.feed_convolution > 0
-            self.feed = ConvolvedFeedForward(config) if convolved else _feed_forward(config)
+            self.feed = ConvolvedFeedForward(config) if convolved else FeedForward(config)
 
     def forward(
         self,
@@ -266,21 +281,11 @@ class Block(nn.Module):
             x, crossed = self.cross.pass_through(x, around, memories, start, modes[1].call())
         feed = None
         if self.around is not None and self.feed is not None:
-            given = self.around.before(x)
-            if isinstance(self.feed, ConvolvedFeedForward):
-                mapped, feed = self.feed(given, path.feed)
-            else:
-                mapped = self.feed(given)
+            mapped, feed = self.feed.step(self.around.before(x), path.feed)
             x = self.around.after(x, mapped)
         states = tuple(answer.state for answer in crossed[1]) if crossed else None
         after = LayerPath(attended.state, states, convolved, feed)
         return x, after, attended, crossed
-
-
-def _feed_forward(config: BlockConfig) -> nn.Sequential:
-    width, hidden = config.width, config.feed_hidden
-    between = nn.GELU() if config.activation == "gelu" else nn.ReLU()
-    return nn.Sequential(nn.Linear(width, hidden), between, nn.Linear(hidden, width))
 
 
 def embedding_table(vocab: int, width: int) -> nn.Embedding:

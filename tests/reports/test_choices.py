@@ -303,7 +303,7 @@ def test_the_short_markdown_of_a_large_run_has_at_most_200_lines(tmp_path: Path)
     assert "### task44" in report.details.read_text(encoding="utf-8")
 
 
-def test_rows_that_are_left_out_are_told_with_what_they_count():
+def test_rows_that_are_left_out_are_told_with_what_they_count() -> None:
     columns = (Column(title="Task"), Column(title="Tested", counts="hypotheses"))
     rows = [(TableCell(text=f"t{at}"), TableCell(text=str(at), sort=at)) for at in range(5)]
     table = TableBlock(key="k", title="Decisions", columns=columns, rows=tuple(rows))

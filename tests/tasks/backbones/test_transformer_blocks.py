@@ -261,7 +261,7 @@ def test_heads_that_do_not_map_back_are_refused(build):
 def test_convolutions_of_the_feed_forward_sublayer_equal_their_sums_and_may_be_nothing(build, near):
     block = build(cross=False, feed_convolution=3)
     feed, x = block.feed, drawn(2, 5, WIDTH)
-    found, _ = feed(x, None)
+    found, _ = feed.step(x, None)
 
     def canon(layer, states):
         rows = []
