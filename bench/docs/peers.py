@@ -1,12 +1,14 @@
 """The page of peers: how far our numbers are from those of public reference code."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.api.selector import parse
 from reports.markdown import code_span, escape
+from reports.prose import join
 
 STORED = Path("results", "published", "peers.json")
 """Where `make peers` stores what it measured."""
@@ -48,6 +50,8 @@ class PeerComparison:
     """What the test allows."""
     note: str = ""
     """What a reader must know: why the limit is wide, or where the reference differs."""
+    commit: str = ""
+    """That of our code, and whether files differed from it."""
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -96,7 +100,8 @@ def peers_page(found: Iterable[PeerComparison], without: Sequence[str] = ()) -> 
     lines += [line_of(one) for one in ordered]
     names = {parse(one.variant).name for one in ordered}
     references = {one.key[1] for one in ordered}
-    count = f"{len(ordered)} comparisons of {len(names)} names with {len(references)} references."
+    count = f"{len(ordered)} comparisons of {len(names)} names with {len(references)} references"
+    count += f", by {_commits(ordered)}." if ordered else "."
     parts = ["# Other people's code", HEAD, MEANING, count, "\n".join(lines)]
     if without:
         names_without = ", ".join(code_span(name) for name in without)
@@ -106,6 +111,14 @@ def peers_page(found: Iterable[PeerComparison], without: Sequence[str] = ()) -> 
             f"{names_without}; only their oracles hold them.",
         )
     return "\n\n".join(parts) + "\n"
+
+
+def _commits(found: Sequence[PeerComparison]) -> str:
+    """Which code was compared, with its comparisons where there were several."""
+    counts = Counter(one.commit for one in found)
+    if len(counts) == 1:
+        return f"commit {code_span(*counts)}"
+    return f"commits {join([f'{code_span(name)} ({n})' for name, n in counts.most_common()])}"
 
 
 def line_of(one: PeerComparison) -> str:

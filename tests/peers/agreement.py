@@ -49,6 +49,8 @@ class Agreement:
     stored: frozenset[tuple[str, str, str]]
     """Keys of the comparisons that are published."""
     recording: bool
+    commit: str
+    """Of our code."""
     found: list[PeerComparison] = field(default_factory=list)
 
     def __call__(
@@ -94,6 +96,7 @@ class Agreement:
             gradient=largest_gradient(ours, theirs, inputs) if inputs else None,
             limit=limit,
             note=note,
+            commit=self.commit,
         )
         for what, far in (("output", result.output), ("gradient", result.gradient)):
             assert far is None or far <= limit, f"{what} of {variant}: {far:.2g} from {package}"

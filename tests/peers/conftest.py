@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.docs.peers import STORED, read_comparisons, store_comparisons
+from results.environment import collect, commit_in_words
 from tests.peers.agreement import Agreement
 
 OUT = "BENCH_PEERS_OUT"
@@ -25,7 +26,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def agree() -> Iterator[Agreement]:
     out = os.environ.get(OUT)
     known = frozenset(one.key for one in read_comparisons(ROOT / STORED))
-    agreement = Agreement(known, recording=out is not None)
+    commit = commit_in_words(collect(threads=1).to_json())
+    agreement = Agreement(known, recording=out is not None, commit=commit)
     yield agreement
     if out is not None and agreement.found:
         store_comparisons(Path(out), agreement.found)

@@ -74,6 +74,13 @@ def test_a_line_says_that_there_is_no_gradient_and_what_must_be_known():
     )
 
 
+def test_the_page_names_the_commits_that_were_compared():
+    known = [replace(ONE, commit="a1"), replace(ONE, compared="more", commit="a1")]
+    assert "with 1 references, by commit `a1`." in peers_page(known)
+    other = replace(ONE, compared="less", commit="b2")
+    assert "by commits `a1` (2) and `b2` (1)." in peers_page([*known, other])
+
+
 def test_names_without_a_reference_are_known_and_have_none():
     variants.load_all()
     compared = {parse(one.variant).name for one in STORED_NOW}
