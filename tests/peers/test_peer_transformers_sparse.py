@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import variants
-from tests.peers.agreement import copy_weights, draw_parameters, peer
+from tests.peers.agreement import copy_weights, draw_parameters, drawn, peer
 from tests.peers.model_attention import (
     HEADS,
     WIDTH,
@@ -159,4 +159,45 @@ def test_differential_attention_is_that_of_diffllama(agree, turned):
         mine(x),
         theirs(x, angles, causal_mask())[0],
         inputs={"x": x, "output": (mine.heads.to_output.weight, theirs.o_proj.weight)},
+    )
+
+
+def test_landmarks_are_those_of_nystromformer(agree):
+    config = nystrom.NystromformerConfig(
+        hidden_size=WIDTH,
+        num_attention_heads=HEADS,
+        num_landmarks=3,
+        segment_means_seq_len=12,
+        conv_kernel_size=5,
+        attention_probs_dropout_prob=0.0,
+    )
+    theirs = nystrom.NystromformerSelfAttention(config).double().eval()
+    draw_parameters(theirs)
+    # left alone, its inverse begins at a number of the whole batch, and not of one matrix
+    theirs.init_option = "exact"
+    chosen = "nystrom[iterations=6,kernel=5,landmarks=3]"
+    mine = built(chosen).double()
+    pairs = without_output(mine, theirs)
+    copy_weights(
+        {
+            # its landmarks are means of queries
+            mine.key_maps["landmark"].outward.weight: theirs.query.weight,
+            mine.variant.taps: theirs.conv.weight[:, 0, :, 0],
+        }
+    )
+    for bias in (mine.heads.to_query.bias, theirs.query.bias):
+        torch.nn.init.zeros_(bias)
+    x = drawn(2, 12, WIDTH)
+    agree(
+        chosen,
+        "transformers (Nystromformer)",
+        "12 places, 3 landmarks, 6 steps towards the inverse",
+        mine(x),
+        theirs(x)[0],
+        inputs={
+            "x": x,
+            "taps": (mine.variant.taps, theirs.conv.weight),
+            **{at: pair for at, pair in pairs.items() if at not in ("0", "1")},
+        },
+        note="its inverse begins at a number of one matrix, which it calls exact",
     )
