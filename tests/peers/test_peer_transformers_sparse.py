@@ -1,4 +1,4 @@
-"""Sparse and differential attention in models of transformers: Longformer, BigBird, DiffLlama."""
+"""Sparse and differential attention of transformers: Longformer, BigBird, Nystromformer, DiffLlama."""
 
 import pytest
 import torch
