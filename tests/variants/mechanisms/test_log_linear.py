@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn import functional
 
 from bench.api.errors import InvalidConfig
 from variants.mechanisms.log_linear import LogLinearConfig
@@ -36,6 +37,24 @@ def test_with_equal_weights_of_all_levels_it_is_mamba2(beneath, answer, draw, be
     expected = answer(one, drawn.query, source).output
     extras = {"levels": torch.zeros(2, 150, 2, levels, dtype=torch.float64)}
     found = answer(tree, drawn.query, source, extras=extras).output
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_it_equals_the_hierarchical_matrix_of_the_paper(beneath, answer, draw, beside):
+    drawn = draw(2, 2, 150, 150, lengths=())
+    variant = beneath("log_linear", regime="causal")
+    source = beside(variant, drawn.source)
+    said = torch.randn(
+        2, 150, 2, 12, generator=torch.Generator().manual_seed(5), dtype=torch.double
+    )
+    step = functional.softplus(source.extras["step"] + variant.bias[:, None])
+    total = (-variant.rate.exp()[:, None, None] * step).cumsum(2)
+    decay = (total - total.mT).tril().exp().tril()
+    level = torch.tensor([[min((t ^ s).bit_length(), 11) for s in range(150)] for t in range(150)])
+    weights = functional.softplus(said.transpose(1, 2) + variant.level_bias[:, None])
+    weights = weights.gather(3, level.expand(2, 2, -1, -1))
+    expected = (drawn.query @ source.key.mT * decay * weights) @ (step * source.value)
+    found = answer(variant, drawn.query, source, extras={"levels": said}).output
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
 
