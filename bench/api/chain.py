@@ -157,17 +157,24 @@ class Chain(Variant):
         return State(carried={part.branch: part.start(memory, like) for part in everyone})
 
     def remember(self, cache: Memory, new: Memory) -> Memory:
-        """Join caches; keys that the mask shows no more are forgotten, an eighth of them late."""
-        reach = self.mask.reach if self._forgets else None
+        """Join caches; keys that no query reads any more are forgotten, an eighth of them late."""
+        reach = self._kept_reach()
         limit = None if reach is None else self.mask.sinks + reach + 1 + _late(reach)
         return self.trim(cache).extend(new, limit=limit)
 
     def trim(self, cache: Memory) -> Memory:
-        """Keep the keys that the mask still shows to the next query, and some for a while."""
-        reach, sinks = self.mask.reach, self.mask.sinks
-        if reach is None or not self._forgets:
+        """Keep the keys that the next query may still read, and some for a while."""
+        reach, sinks = self._kept_reach(), self.mask.sinks
+        if reach is None:
             return cache
         return cache.forget(sinks, reach, _late(reach))
+
+    def _kept_reach(self) -> int | None:
+        """How far back a query reads, by its mask and by its normalizer; None for all keys."""
+        if not self._forgets:
+            return None
+        found = [one for one in (self.mask.reach, self.normalizer.reach) if one is not None]
+        return min(found, default=None)
 
     def opened(
         self,

@@ -45,8 +45,12 @@ class Normalizer(Component):
     window_width: int | None = None
     """Keys that a query reads at most; set where `gather` can choose them."""
     visible_alone: bool = False
-    """Whether weights of the allowed keys depend on their energies alone, neither on hidden keys
-    nor on where keys stand, so that a cache may forget what a window no longer shows."""
+    """Whether weights of the allowed keys depend on their energies and their places in the sentence
+    (`Call.key_position`), neither on hidden keys nor on where in the cache keys stand, so that a
+    cache may forget what a window no longer shows."""
+    reach: int | None = None
+    """Greatest distance at which a key has a weight, so that a cache may forget older keys; None
+    where any key may have one."""
 
     def normalize(
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call

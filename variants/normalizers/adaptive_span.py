@@ -6,8 +6,9 @@ https://arxiv.org/abs/1905.07799, section 2.2.
 Deviations: a query sees its own key too, which the paper leaves out. Spans start at half of the
 largest one. The ramp lies behind the span, so that up to R - 1 keys beyond the largest span are
 read. The learned share is clamped where it is read, not after each update, and stays where it is
-once it is outside. All keys are computed, so that a short span saves no time. Without causality the
-span reaches as far ahead as back. A query with no real key within its span reads zero.
+once it is outside. A cache keeps as many keys as the largest span may read, and all of them are
+computed, so that a short span saves no time. Without causality the span reaches as far ahead as
+back. A query with no real key within its span reads zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,10 +69,12 @@ class AdaptiveSpanNormalizer(Normalizer):
     gives = frozenset({"ordered", "spans"})
     unsupported = ONE_SEQUENCE
     starts = {"share": 0.5}
+    visible_alone = True
 
     def __init__(self, config: AdaptiveSpanConfig, dims: Dims) -> None:
         super().__init__(config, dims)
         self.config = config
+        self.reach = config.largest + config.ramp - 1
         self.share = nn.Parameter(torch.full((dims.heads, 1, 1), 0.5))
 
     def span(self) -> Float[Tensor, "Hq 1 1"]:

@@ -90,7 +90,7 @@ class NtmAddressing(Normalizer):
 
     def __init__(self, config: NtmConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.reach = config.reach
+        self.most_shift = config.reach
         self.begin = config.start
         self.taps = 2 * config.reach + 1
         width = self.taps + 3
@@ -138,7 +138,7 @@ class NtmAddressing(Normalizer):
         """Origin of the mass of each position, by shift; positions past the end stay there."""
         length = call.memory.source.length.clamp(min=1).view(-1, 1, 1)
         place = call.key_position
-        shift = torch.arange(-self.reach, self.reach + 1, device=place.device)
+        shift = torch.arange(-self.most_shift, self.most_shift + 1, device=place.device)
         return (place - shift[:, None]) % length
 
     def oracle(
@@ -157,7 +157,7 @@ class NtmAddressing(Normalizer):
         gate = 1 / (1 + torch.exp(-asked[1]))
         sharpness = 1 + torch.log(1 + torch.exp(asked[2]))
         total = sum((torch.exp(a) for a in asked[3:]), torch.zeros_like(gate))
-        share = {k: torch.exp(asked[3 + k + self.reach]) / total for k in self._shifts()}
+        share = {k: torch.exp(asked[3 + k + self.most_shift]) / total for k in self._shifts()}
         content = oracle_softmax(strength * energy, allowed)
         before = state.get("weights", self._oracle_first(num_keys, energy))
         mixed = [gate * content[s] + (1 - gate) * before[s] for s in range(num_keys)]
@@ -172,7 +172,7 @@ class NtmAddressing(Normalizer):
         return torch.stack(state["weights"])
 
     def _shifts(self) -> range:
-        return range(-self.reach, self.reach + 1)
+        return range(-self.most_shift, self.most_shift + 1)
 
     def _oracle_first(self, num_keys: int, like: Tensor) -> list[Tensor]:
         zero = torch.zeros_like(like[0])

@@ -25,7 +25,7 @@ def addressing(component):
             part.bias[..., SHARPNESS] = sharpness
             if shift is not None:
                 part.bias[..., TAPS:] = NEVER
-                part.bias[..., TAPS + part.reach + shift] = 0.0
+                part.bias[..., TAPS + part.most_shift + shift] = 0.0
         return part
 
     return make
