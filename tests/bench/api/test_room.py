@@ -277,6 +277,17 @@ def test_windows_forget_what_no_later_query_sees(selector, parts, gradients):
     assert answer.state.cache.source.key.shape[2] == 60  # one call has every key
 
 
+def test_a_cache_keeps_what_the_longest_span_reads():
+    attention, x = built("adaptive_span[largest=6,ramp=2]", heads=2), drawn(2, 60, DIM)
+    with torch.no_grad():
+        attention.variant.normalizer.share.fill_(1.0)
+        wanted, whole = attention.answer_all(x, x)
+        found, state = walk(attention, x, 1)
+    torch.testing.assert_close(found, wanted)
+    assert (whole.weights[0, 0, 59] > 0).nonzero().min() == 59 - 7
+    assert state.cache.source.key.shape[2] == 8
+
+
 @pytest.mark.parametrize(
     "selector",
     ["streaming[window=4,sinks=2]", "block_local[block=4]", "dilated[window=3,dilation=2]"],
