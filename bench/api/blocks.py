@@ -93,7 +93,7 @@ class _Cut:
             span=mask.reach + size + (0 if call.causal else mask.reach),
             # the index of a key that is no sink is its place less those that were forgotten
             first=call.offset - call.memory.forgotten - mask.reach,
-            sinks=min(mask.sinks, call.memory.source.key.shape[2]),
+            sinks=min(mask.sinks, call.memory.num_keys),
         )
 
     def keys(self, x: Shaped[Tensor, "B H S E"]) -> Shaped[Tensor, "N H K E"]:
@@ -117,7 +117,7 @@ def _allowed(cut: _Cut, call: Call, mask: Mask) -> Bool[Tensor, "N 1 C K"]:
     start = cut.first + memory.forgotten + blocks
     key = start + torch.arange(cut.span, device=device)
     forgotten = memory.sinks + memory.forgotten if memory.forgotten else 0
-    there = (key >= forgotten) & (key < memory.source.key.shape[2] + memory.forgotten)
+    there = (key >= forgotten) & (key < memory.num_keys + memory.forgotten)
     allowed = _seen(query, key, call, mask) & there
     if cut.sinks:
         sink = torch.arange(cut.sinks, device=device)[None, None]

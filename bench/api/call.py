@@ -163,7 +163,7 @@ class Call:
     @property
     def key_position(self) -> Int[Tensor, " S"]:
         """Absolute positions of the keys, 0-based; those that were forgotten are left out."""
-        found = torch.arange(self.memory.source.key.shape[2], device=self.query.device)
+        found = torch.arange(self.memory.num_keys, device=self.query.device)
         if not self.memory.forgotten:
             return found
         return torch.where(found < self.memory.sinks, found, found + self.memory.forgotten)
@@ -195,7 +195,7 @@ class Call:
     @property
     def _after_all_keys(self) -> bool:
         """Whether this is a single query with no key behind it, as in a step of decoding."""
-        keys = self.memory.source.key.shape[2] + self.memory.forgotten
+        keys = self.memory.num_keys + self.memory.forgotten
         return self.query.shape[2] == 1 and keys <= self.offset + 1
 
     @property

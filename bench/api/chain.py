@@ -237,7 +237,7 @@ class Chain(Variant):
     def _numbers_of_one(self, call: Call) -> int:
         """Numbers that a single query holds: an energy for each key, or a window of vectors."""
         rows, heads, _, width = call.query.shape
-        keys = call.memory.source.key.shape[2]
+        keys = call.memory.num_keys
         if self._gathers(call) and self.mask.window_width is not None:
             keys = 2 * width * self.mask.window_width
         return rows * heads * max(1, keys)
@@ -249,7 +249,7 @@ class Chain(Variant):
             return False
         if call.memory.forgotten:  # windows are listed by the places of keys
             return False
-        return call.memory.source.key.shape[2] >= self.gather_from * width
+        return call.memory.num_keys >= self.gather_from * width
 
     def _mix_at_once(self, call: Call, carried: Tree) -> MixResult:
         seen = {f.branch: f.advance(call, branch(carried, f.branch)) for f in self.histories}
@@ -302,7 +302,7 @@ class Chain(Variant):
         terms = {name: x.view(-1, length) for name, x in normalized.terms.items()}
         if not want_weights:
             return MixResult(output, None, {"normalizer": {}}, terms)
-        num_keys = call.memory.source.key.shape[2]
+        num_keys = call.memory.num_keys
         found = spread(unfold(weights, length), windows.keys, num_keys)
         return MixResult(output, found, {"normalizer": {}}, terms)
 

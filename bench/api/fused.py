@@ -68,7 +68,7 @@ def needs_no_mask(call: Call) -> bool:
     if call.memory.source.mask is not None:
         return False
     # is_causal aligns top-left, which is right only where the queries are all of the keys
-    square = call.offset == 0 and call.query.shape[2] == call.memory.source.key.shape[2]
+    square = call.offset == 0 and call.query.shape[2] == call.memory.num_keys
     return not call.causal or square
 
 

@@ -54,7 +54,7 @@ def mix_in_parts(
         past_alone: Whether a part of a causal call is given its past alone, as if no key had come
             since; else the keys of the whole call.
     """
-    keys, length = call.memory.source.key.shape[2], call.query.shape[2]
+    keys, length = call.memory.num_keys, call.query.shape[2]
     found: list[MixResult] = []
     for index, query in enumerate(call.query.split(size, 2)):
         part = call.part(index * size, query)

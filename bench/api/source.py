@@ -78,11 +78,15 @@ class Source:
     None where they are themselves."""
 
     @property
+    def num_keys(self) -> int:
+        """S: the keys that are there, with padding."""
+        return self.key.shape[2]
+
+    @property
     def length(self) -> Int[Tensor, " B"]:
         """True number of keys of each row; not S."""
         if self.mask is None:
-            rows, _, num_keys, _ = self.key.shape
-            return torch.full((rows,), num_keys, device=self.key.device)
+            return torch.full((len(self.key),), self.num_keys, device=self.key.device)
         return self.mask.sum(-1)
 
     def with_key(self, key: Key) -> "Source":
@@ -135,6 +139,11 @@ class Memory:
     room: Room | None = None
     """Where keys that come later are written; None where they are joined by a copy."""
 
+    @property
+    def num_keys(self) -> int:
+        """S: the keys that are there, with padding; not the forgotten ones."""
+        return self.source.num_keys
+
     def extend(self, more: "Memory", limit: int | None = None) -> "Memory":
         """Append keys that arrived later (a KV cache); key-local parts only.
 
@@ -142,7 +151,7 @@ class Memory:
             more: The keys.
             limit: How many keys there will be at most; None where nobody knows.
         """
-        keys, new = self.source.key.shape[2], more.source.key.shape[2]
+        keys, new = self.num_keys, more.num_keys
         padded = self.source.mask is not None or more.source.mask is not None
         mine, theirs = self._kept(padded), more._kept(padded)
         if not writes_in_place():
@@ -157,7 +166,7 @@ class Memory:
 
     def newest(self, count: int) -> Source:
         """Keys that came last, with what stands beside them."""
-        return self.source.narrow(self.source.key.shape[2] - count, count)
+        return self.source.narrow(self.num_keys - count, count)
 
     def first(self, count: int) -> "Memory":
         """The keys that came first, for a memory that later keys are joined to."""
@@ -181,7 +190,7 @@ class Memory:
             last: Last keys that stay.
             slack: Keys that may stay besides, so that what stays is not copied at every step.
         """
-        keys = self.source.key.shape[2]
+        keys = self.num_keys
         between = keys - sinks - last
         if between <= slack:
             return self

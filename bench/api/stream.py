@@ -27,7 +27,7 @@ def attend_streaming(variant: "Variant", query: Query, memory: Memory, state: St
     pointer = torch.zeros(query.shape[:2], dtype=torch.long, device=query.device)
     if state.offset > 0:
         pointer = leaf(state.carried, POINTER)
-    num_keys, length = memory.source.key.shape[2], memory.source.length.unsqueeze(1)
+    num_keys, length = memory.num_keys, memory.source.length.unsqueeze(1)
     found: list[Tensor] = []
     touched: list[Tensor] = []
     for one in query.split(1, 2):

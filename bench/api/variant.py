@@ -276,7 +276,7 @@ class Variant(HasCapabilities, ABC):
         if not (plain and self.rows_alone()):
             return self.mix(call, carried, want_weights)
         rows, heads, _, _ = call.query.shape
-        of_one = rows * heads * max(1, call.memory.source.key.shape[2])
+        of_one = rows * heads * max(1, call.memory.num_keys)
         answer = partial(self.mix, want_weights=False)
         size = part_length(call, of_one, self.part_numbers)
         return mix_in_parts(call, carried, size, answer, past_alone=self.remembers_keys)

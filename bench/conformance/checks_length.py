@@ -56,7 +56,7 @@ def _equals_the_loops(subject: Placed, question: Question) -> None:
     elif not isinstance(subject.variant, Chain) or _carries(subject, question):
         places, question = None, ask(subject, seed=31, rows=1, queries=STEPS, keys=WALKED)
     seen = slice(None) if places is None else list(places)
-    sentence = f"{question.source.key.shape[2]} keys differ from the loops"
+    sentence = f"{question.source.num_keys} keys differ from the loops"
     with torch.no_grad():
         for read in subject.variant.reads:
             output, weights = loops(subject, question, ReadMode(read), 0, places=places)

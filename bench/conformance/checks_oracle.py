@@ -158,7 +158,7 @@ def loops(
     Terms, where they are wanted, are filled in.
     """
     mask = question.source.mask
-    length = question.source.key.shape[2] if mask is None else int(mask[row].sum())
+    length = question.source.num_keys if mask is None else int(mask[row].sum())
     alone = one_row(subject, question, row, length)
     told = OracleOptions(
         row=row,

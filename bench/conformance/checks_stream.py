@@ -91,7 +91,7 @@ def _is_a_read(subject: Placed, question: Question, wanted: Attended) -> None:
 def _poisoned(memory: Memory, pointer: Tensor) -> Memory:
     source = memory.source
     heads = pointer.shape[1]
-    beyond = torch.arange(source.key.shape[2]) > pointer[:, :, None]
+    beyond = torch.arange(source.num_keys) > pointer[:, :, None]
 
     def plant(leaf: Tensor) -> Tensor:
         if not leaf.is_floating_point() or leaf.dim() < 3:

@@ -99,7 +99,7 @@ class Walkthrough:
 
     def joined(self) -> Attended:
         """All answers as if they were one."""
-        keys = self.question.source.key.shape[2]
+        keys = self.question.source.num_keys
         weights = None
         parts = [found.weights for found in self.found if found.weights is not None]
         if parts:

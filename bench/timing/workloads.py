@@ -214,7 +214,7 @@ def _rewinding(state: State) -> Callable[[], None]:
 
 def _filled(variant: Variant, inputs: Inputs) -> State:
     """A state behind S keys, the last of which came alone, so that its cache has room."""
-    before = inputs.source.key.shape[2] - 1
+    before = inputs.source.num_keys - 1
     if not before:
         return answer(variant, inputs.query, inputs.source).state
     first, last = (_keys(inputs.source, one) for one in (slice(before), slice(before, None)))

@@ -85,7 +85,7 @@ def _called(maker, variant, inputs):
 def _padded(inputs, padded):
     if not padded:
         return inputs
-    keys = inputs.source.key.shape[2]
+    keys = inputs.source.num_keys
     lengths = torch.tensor([[keys], [max(1, keys - 3)]])
     source = replace(inputs.source, mask=torch.arange(keys).expand(2, -1) < lengths)
     more = replace(inputs.next_source, mask=torch.ones(2, 1, dtype=torch.bool))

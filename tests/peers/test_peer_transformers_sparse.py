@@ -1,4 +1,4 @@
-"""Sparse and differential attention of transformers: Longformer, BigBird, Nystromformer, DiffLlama."""
+"""Sparse and differential attention of transformers: Longformer, BigBird, Nystrom, DiffLlama."""
 
 import pytest
 import torch

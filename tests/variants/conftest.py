@@ -332,7 +332,7 @@ def _attend(
         at += count
     weights = None
     if parts[0].weights is not None:
-        wide = source.key.shape[2]
+        wide = source.num_keys
         padded = [
             torch.nn.functional.pad(part.weights, (0, wide - part.weights.shape[3]))
             for part in parts

@@ -48,7 +48,7 @@ class Neighbors(History):
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Zero for every key."""
         assert memory is not None, "it works in cross attention only"
-        keys = memory.source.key.shape[2]
+        keys = memory.num_keys
         shape = (like.rows, like.heads, keys)
         return {"numbers": torch.zeros(shape, dtype=like.dtype, device=like.device)}
 

@@ -112,7 +112,7 @@ class LatencyLoss(Loss):
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
         """Slot by slot and word by word, from the definition of the lagging."""
         slots = [
-            (attended.terms, memory.source.key.shape[2])
+            (attended.terms, memory.num_keys)
             for attended, memory in zip(inputs.trace.attended, inputs.trace.memories, strict=False)
             if memory is not None and "expected_delay" in attended.terms
         ]

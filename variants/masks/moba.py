@@ -93,7 +93,7 @@ class MobaMask(Mask):
     def advance(self, call: Call, state: Tree) -> Tree:
         """Add the means of the blocks that have been closed."""
         before, source = leaf(state, MEAN), call.memory.source
-        known, whole = before.shape[2], source.key.shape[2] // self.size
+        known, whole = before.shape[2], source.num_keys // self.size
         if known == whole:  # as in most steps of decoding
             return state
         some = slice(known * self.size, whole * self.size)
@@ -118,7 +118,7 @@ class MobaMask(Mask):
         # blocks that have not come yet stand where there were too few before
         valid = torch.cat((best, own.expand(*best.shape[:3], 1) - 1), -1) < own
         place = blocks.unsqueeze(-1) * self.size + torch.arange(self.size, device=best.device)
-        last = call.memory.source.key.shape[2] - 1
+        last = call.memory.num_keys - 1
         keys = place.flatten(3).clamp(max=last)
         there = (place <= call.position[:, None, None]) & valid.unsqueeze(-1)
         allowed = there.flatten(3)
@@ -131,7 +131,7 @@ class MobaMask(Mask):
     def _best(self, call: Call) -> tuple[Int[Tensor, "B Hq L K"], int]:
         """Earlier blocks that queries like best, and how many blocks there are."""
         source = call.memory.source
-        blocks = -(-source.key.shape[2] // self.size)
+        blocks = -(-source.num_keys // self.size)
         known = call.chosen_by or self.advance(call, self._none(source.key))
         # the block that is open is read in any case, and has no mean
         mean = leaf(known, MEAN)[:, :, :blocks]

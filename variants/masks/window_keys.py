@@ -24,7 +24,7 @@ def window_keys(
     """
     source = call.memory.source
     rows, heads, length, _ = call.query.shape
-    num_keys = source.key.shape[2]
+    num_keys = source.num_keys
     place = first.unsqueeze(-1) + step * torch.arange(width, device=first.device)
     place = place.expand(rows, heads, length, width)
     index = place.clamp(0, num_keys - 1)

@@ -94,7 +94,7 @@ class Biased(Turned):
         """The same by the positions' own loops, zeros where none adds; after `turn`."""
         heads, length, _ = query.shape
         adding = [position for position in self.positions if position.changes_energy]
-        zero = query.new_zeros(source.key.shape[2])
+        zero = query.new_zeros(source.num_keys)
         if not adding:
             return zero.expand(heads, length, -1)
         rows = []

@@ -205,7 +205,7 @@ class Differential(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Pair by pair, unit by unit."""
         heads, length, _ = query.shape
-        num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        num_keys, group = source.num_keys, heads // source.key.shape[1]
         share = self._oracle_share(query.new_zeros(()))
         more = [
             self.oracle_position_energy(

@@ -70,7 +70,7 @@ class FeatureAttention(Variant):
         """Sum up the keys, once per source."""
         if self.dims.regime == "causal":
             return Memory(source)
-        place = torch.arange(source.key.shape[2], device=source.key.device)
+        place = torch.arange(source.num_keys, device=source.key.device)
         key, value = self._features(source, place)
         matrix = key.transpose(-1, -2) @ value
         return Memory(source, {"matrix": matrix, "normalizer": key.sum(-2).unsqueeze(-1)})

@@ -93,7 +93,7 @@ class Linformer(Turned):
         Raises:
             Refused: The sequence is longer than the matrices.
         """
-        length, longest = source.key.shape[2], self.mix_keys.shape[1]
+        length, longest = source.num_keys, self.mix_keys.shape[1]
         if length > longest:
             raise Refused(
                 f"linformer: the matrices end at longest={longest}, but the sequence has {length} "

@@ -132,7 +132,7 @@ class MultiDimensionalAttention(Variant):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Feature by feature and key by key."""
         heads, length, _ = query.shape
-        group, num_keys = heads // source.key.shape[1], source.key.shape[2]
+        group, num_keys = heads // source.key.shape[1], source.num_keys
         outputs, weights = [], []
         for head, place in ((h, p) for h in range(heads) for p in range(length)):
             visible = place + 1 if self.dims.regime == "causal" else num_keys

@@ -154,7 +154,7 @@ class MultiToken(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Every pair of a query and a key looks at the pairs around it."""
         heads, length, _ = query.shape
-        num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        num_keys, group = source.num_keys, heads // source.key.shape[1]
         more = self.oracle_position_energy(query, source, read, **call)
         outputs, weights = [], []
         for head in range(heads):

@@ -159,7 +159,7 @@ class NadarayaWatson(Variant):
     def _weights(self, call: Call, allowed: Allowed | None) -> Weights:
         query = at_least_single(call.query)
         if self.kernel == "constant":
-            num_keys = call.memory.source.key.shape[2]
+            num_keys = call.memory.num_keys
             return masked_softmax(query.new_zeros(*query.shape[:3], num_keys), allowed)
         key = leaf(call.memory.parts, "key")
         if self.kernel == "gaussian":

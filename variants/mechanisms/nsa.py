@@ -133,7 +133,7 @@ class Nsa(Biased):
             return True
         if self.impl == "eager" or torch.is_grad_enabled():
             return False
-        return call.memory.source.key.shape[2] >= self.gather_from * self.chosen * self.size
+        return call.memory.num_keys >= self.gather_from * self.chosen * self.size
 
     def _mix_part(self, call: Call, carried: Tree) -> MixResult:
         """Some queries, with the means of all blocks."""
@@ -146,7 +146,7 @@ class Nsa(Biased):
         coarse = masked_softmax(biased(coarse, self._of_means(call, more, real)), closed)
         means = coarse @ expand_heads(leaf(carried, MEAN_VALUE), self.dims.heads)
         # the block that is open can be chosen, and has no mean
-        blocks = -(-call.memory.source.key.shape[2] // self.size)
+        blocks = -(-call.memory.num_keys // self.size)
         still = blocks - real.shape[1]
         weights, closed = (functional.pad(x, (0, still)) for x in (coarse.detach(), closed))
         fine = self._gathered if self._gathers(call) else self._hidden
@@ -219,7 +219,7 @@ class Nsa(Biased):
         place = place.flatten(3)
         # blocks that are not closed lie behind the query
         seen = place <= call.position[:, None]
-        place = place.clamp(max=source.key.shape[2] - 1)
+        place = place.clamp(max=source.num_keys - 1)
         if source.mask is not None:
             real = source.mask[:, None].expand(-1, place.shape[1], -1)
             seen = seen & real.gather(2, place.flatten(2)).view_as(place)

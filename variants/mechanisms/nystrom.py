@@ -157,7 +157,7 @@ class Nystrom(Turned):
         """Segment by segment, then query by query."""
         group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
         asking = leaf(source.extras, "landmark")
-        length = source.key.shape[2]
+        length = source.num_keys
         count = min(self.config.landmarks, length)
         ends = [-(-length * segment // count) for segment in range(count + 1)]
         segments = [slice(*both) for both in pairwise(ends)]

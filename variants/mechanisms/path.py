@@ -225,7 +225,7 @@ class Path(Variant):
                 for s in range(len(keys)):
                     total = total + weights[s] * source.value[0, kv, s]
                 outputs.append(total)
-                rows.append(functional.pad(weights, (0, source.key.shape[2] - len(keys))))
+                rows.append(functional.pad(weights, (0, source.num_keys - len(keys))))
         shape = (heads, length)
         return torch.stack(outputs).unflatten(0, shape), torch.stack(rows).unflatten(0, shape)
 

@@ -93,7 +93,7 @@ class Selective(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Token by token; the first head's energies are kept as they come."""
         heads, length, _ = query.shape
-        num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        num_keys, group = source.num_keys, heads // source.key.shape[1]
         more = self.oracle_position_energy(query, source, read, **call)
         lowered = [query.new_zeros(()) for _ in range(num_keys)]
         rows = []

@@ -83,7 +83,7 @@ class TalkingHeads(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Query by query, with all heads of it."""
         heads, length, _ = query.shape
-        num_keys, group = source.key.shape[2], heads // source.key.shape[1]
+        num_keys, group = source.num_keys, heads // source.key.shape[1]
         more = self.oracle_position_energy(query, source, read, **call)
         rows = []
         for t in range(length):

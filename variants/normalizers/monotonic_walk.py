@@ -78,7 +78,7 @@ class MonotonicNormalizer(Normalizer):
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """All mass on the first key; where a head stopped, or nothing where it ran off the end."""
         assert memory is not None, "monotonic attention is cross attention"
-        shape = (like.rows, like.heads, memory.source.key.shape[2])
+        shape = (like.rows, like.heads, memory.num_keys)
         alpha = torch.zeros(shape, dtype=wide_format(like.dtype), device=like.device)
         alpha[..., 0] = 1.0
         return {"alpha": alpha}

@@ -68,7 +68,7 @@ class CohnPosition(Position):
 
     def prepare(self, source: Source) -> Tree:
         """Compute the two features that do not depend on the query."""
-        places = torch.arange(source.key.shape[2], device=source.key.device)
+        places = torch.arange(source.num_keys, device=source.key.device)
         key = torch.log1p((places + self.first).double())
         length = torch.log1p(source.length.double())[:, None]
         found = torch.stack(torch.broadcast_tensors(key, length), -1)

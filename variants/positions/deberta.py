@@ -83,7 +83,7 @@ class Deberta(Position):
 
     def energy(self, call: Call) -> Float[Tensor, "B Hq L S"]:
         """Each term scores every distance once, for each query or for each key."""
-        keys, queries = call.memory.source.key.shape[2], call.query.shape[2]
+        keys, queries = call.memory.num_keys, call.query.shape[2]
         found = []
         if self.key_table is not None:
             scores = self._by_distance(call.query, self.key_table)

@@ -97,7 +97,7 @@ class RelationAwarePosition(Position):
     def _labels(self, call: Call) -> Int[Tensor, "B Hq L S"]:
         """Labels of the keys that have come so far, the same for all heads."""
         rows, heads, queries, _ = call.query.shape
-        keys = call.memory.source.key.shape[2]
+        keys = call.memory.num_keys
         found = leaf(call.extras, "relation")[..., :keys]
         return found[:, None].expand(rows, heads, queries, keys)
 

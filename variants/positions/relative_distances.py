@@ -64,7 +64,7 @@ def _few(call: Call) -> bool:
 
 def _arrived(call: Call) -> int:
     """Keys so far, those that were forgotten included."""
-    return call.memory.source.key.shape[2] + call.memory.forgotten
+    return call.memory.num_keys + call.memory.forgotten
 
 
 def shift(by_distance: Float[Tensor, "B H L n"], keys: int) -> Float[Tensor, "B H L S"]:

@@ -88,7 +88,7 @@ class ShawPosition(Position):
         """Score every distance once a query, then look up the distance of each key."""
         assert self.key_table is not None, "called only where keys have positions"
         by_distance = per_head_linear(call.query * self.scale, self.key_table.transpose(1, 2))
-        return spread(by_distance, call.offset, call.memory.source.key.shape[2])
+        return spread(by_distance, call.offset, call.memory.num_keys)
 
     def output(self, call: Call, weights: Weights) -> Mixed:
         """Sum the weights of each distance, then mix one vector a distance."""

@@ -65,7 +65,7 @@ class TransformerXl(Position):
 
     def energy(self, call: Call) -> Float[Tensor, "B Hq L S"]:
         """Score all distances that occur once a query, and shift them to their keys."""
-        heads, keys = call.query.shape[1], call.memory.source.key.shape[2]
+        heads, keys = call.query.shape[1], call.memory.num_keys
         distance = distances(call)
         future = call.query.shape[2] - 1 if call.causal else 0
         if future:  # nobody sees these keys

@@ -75,7 +75,7 @@ class Tupe(Position):
         Raises:
             Refused: A position lies beyond the table.
         """
-        keys, end = call.memory.source.key.shape[2], call.offset + call.query.shape[2]
+        keys, end = call.memory.num_keys, call.offset + call.query.shape[2]
         if max(keys, end) > len(self.table):
             raise Refused(
                 f"tupe: the table ends at max_length={len(self.table)}, but the sequence has "

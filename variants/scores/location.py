@@ -72,13 +72,13 @@ class LocationScore(Score):
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Project each query to its energies, cut to the keys there are."""
-        num_keys = call.memory.source.key.shape[2]
+        num_keys = call.memory.num_keys
         found = per_head_linear(call.query, self.weight)[..., :num_keys]
         return functional.pad(found, (0, num_keys - found.shape[3]))
 
     def scored(self, call: Call) -> Allowed | None:
         """The first positions; every key where the source is no longer."""
-        if call.memory.source.key.shape[2] <= self.max_keys:
+        if call.memory.num_keys <= self.max_keys:
             return None
         return (call.key_position < self.max_keys)[None, None, None]
 

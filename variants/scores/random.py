@@ -60,7 +60,7 @@ class RandomScore(Score):
     def energy(self, call: Call, features: Features | None) -> Energy:
         """One draw a head and pair of positions, the same in every row."""
         rows, heads = call.query.shape[:2]
-        num_keys = call.memory.source.key.shape[2]
+        num_keys = call.memory.num_keys
         drawn = self.noise.normal(STREAM, 1, heads, call.position, num_keys)
         return drawn.to(call.query.dtype).expand(rows, -1, -1, -1)
 

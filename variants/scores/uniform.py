@@ -32,7 +32,7 @@ class UniformScore(Score):
 
     def energy(self, call: Call, features: Features | None) -> Energy:
         """Zeros."""
-        return call.query.new_zeros(*call.query.shape[:3], call.memory.source.key.shape[2])
+        return call.query.new_zeros(*call.query.shape[:3], call.memory.num_keys)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """Zeros, key by key."""

@@ -40,7 +40,7 @@ class NewNameHistory(History):
     def start(self, memory: Memory | None, like: QueryShape) -> Tree:
         """Nothing has been looked at."""
         assert memory is not None, "it stands in cross attention only"
-        shape = (like.rows, like.heads, memory.source.key.shape[2])
+        shape = (like.rows, like.heads, memory.num_keys)
         return {"weights": torch.zeros(shape, dtype=like.dtype, device=like.device)}
 
     def features(self, call: Call, state: Tree) -> Features:

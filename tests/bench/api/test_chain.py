@@ -189,7 +189,7 @@ class Planned:
         self.touched = 0
 
     def energy(self, call: Call, features):
-        self.touched += call.memory.source.key.shape[2]
+        self.touched += call.memory.num_keys
         return call.memory.source.key[..., 0].unsqueeze(2)
 
     def stop_probability(self, energy):

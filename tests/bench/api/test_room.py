@@ -103,7 +103,7 @@ def test_a_decode_step_does_not_copy_the_cache(selector):
                 new, None, state, own=(new, None, None), want_weights=False
             )
     assert answer.state.cache.room is state.cache.room
-    assert answer.state.cache.source.key.shape[2] == 1025
+    assert answer.state.cache.source.num_keys == 1025
     # what is held besides is a few numbers a key: places, energies, and which keys are seen;
     # tpa writes its factors out
     assert seen.peak < {"tpa": 2}.get(selector, 0.5) * state_bytes([state])
@@ -269,12 +269,12 @@ def test_windows_forget_what_no_later_query_sees(selector, parts, gradients):
         found, state = walk(attention, x, parts)
     torch.testing.assert_close(found, wanted)
     width = next(w for name, w in WINDOWS.items() if name.startswith(selector.partition(",h")[0]))
-    held = state.cache.source.key.shape[2]
+    held = state.cache.source.num_keys
     assert held <= width + width // 8 + parts
     assert state.cache.forgotten == 60 - held
     if not gradients:
         assert state.cache.room is None or state.cache.room.capacity <= width + width // 8 + parts
-    assert answer.state.cache.source.key.shape[2] == 60  # one call has every key
+    assert answer.state.cache.source.num_keys == 60  # one call has every key
 
 
 def test_a_cache_keeps_what_the_longest_span_reads():
@@ -285,7 +285,7 @@ def test_a_cache_keeps_what_the_longest_span_reads():
         found, state = walk(attention, x, 1)
     torch.testing.assert_close(found, wanted)
     assert (whole.weights[0, 0, 59] > 0).nonzero().min() == 59 - 7
-    assert state.cache.source.key.shape[2] == 8
+    assert state.cache.source.num_keys == 8
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_weights_of_a_window_stand_at_the_places_of_their_keys(selector):
 )
 def test_others_forget_nothing(selector):
     _, state = walk(built(selector, heads=2), drawn(1, 20, DIM), 1)
-    assert state.cache.source.key.shape[2] == 20
+    assert state.cache.source.num_keys == 20
     assert not state.cache.forgotten
 
 

@@ -131,7 +131,7 @@ def test_a_row_behind_the_fourth(plant, row):
     class Blocked(FullMask):
         def window(self, call):
             allowed, gain = super().window(call)
-            rows, keys = call.query.shape[0], call.memory.source.key.shape[2]
+            rows, keys = call.query.shape[0], call.memory.num_keys
             seen = torch.ones(rows, 1, 1, keys, dtype=torch.bool)
             seen[row:, ..., 1:] = False
             return seen if allowed is None else allowed & seen, gain

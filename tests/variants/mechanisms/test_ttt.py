@@ -18,9 +18,9 @@ def learned(variant, drawn, source, batch):
     rates = source.extras["rate"][0, 0].sigmoid() / 5
     norm = (variant.gain[0].detach(), variant.shift[0].detach(), 1e-6)
     found = []
-    for at in range(0, source.key.shape[2], batch):
+    for at in range(0, source.num_keys, batch):
         before = matrix.clone()
-        for t in range(at, min(at + batch, source.key.shape[2])):
+        for t in range(at, min(at + batch, source.num_keys)):
             one = before.clone().requires_grad_()
             key, value = source.key[0, 0, t], source.value[0, 0, t]
             guess = key + functional.layer_norm(key @ one, (5,), *norm)

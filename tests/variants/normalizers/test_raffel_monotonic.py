@@ -287,7 +287,7 @@ def stream_all(variant, query, memory):
     for t in range(query.shape[2]):
         asked = query[:, :, t : t + 1]
         output, after, read = variant.stream(asked, memory, pointer)
-        beyond = torch.arange(memory.source.key.shape[2]) > after.amax(1)[:, None]
+        beyond = torch.arange(memory.num_keys) > after.amax(1)[:, None]
         poisoned = variant.prepare(poison(memory.source, beyond))
         again = variant.stream(asked, poisoned, pointer)
         assert torch.equal(output, again[0])

@@ -108,7 +108,7 @@ def test_four_ways_to_compute_it_agree(answer, beneath, draw, tables, clip):
 
 def lecture(query, source, position, *, scaled=True, masked=True, square=False):
     """A common tutorial's code, and what is wrong with it, each to be switched."""
-    length, keys = query.shape[2], source.key.shape[2]
+    length, keys = query.shape[2], source.num_keys
     places = torch.arange(length) if square else torch.arange(keys - length, keys)
     distance = (torch.arange(keys) - places[:, None]).clamp(-position.clip, position.clip)
     row = distance + position.clip
