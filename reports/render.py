@@ -37,7 +37,7 @@ from reports.sections.provenance import (
 from reports.sections.quotable import quotable_section
 from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
-from reports.sections.slots import fullest_slot_section, slots_section, slots_sentence
+from reports.sections.slots import main_slot_section, slots_section, slots_sentence
 from reports.sections.speed import other_costs_section, speed_section
 from reports.sections.studies import ablation_section, study_section
 from reports.sections.uses_of_attention import uses_section
@@ -135,7 +135,7 @@ def document(folder: RunFolder, *, publish: bool = False) -> Document:
         decisions_section(folder),
         *_quotable(folder, "summary"),
         probed_section(folder),
-        fullest_slot_section(folder),
+        main_slot_section(folder),
         all_tasks_section(folder),
         fullest_state_section(folder),
         fullest_longer_inputs_section(folder),

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from scipy.stats import spearmanr
 
 import bench
 from bench.api import registry
@@ -252,6 +253,51 @@ def test_the_readme_counts_the_verdicts_of_the_published_claims():
     assert counts.groups()[:3] == told.groups()[:3]
     others = re.search(r"(\d+) not run", counts[4])
     assert not others or f"{others[1]} that have not been run" in told[4]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("column", "pack", "task", "title"),
+    [
+        (2, readme.RUN, "recall", "recall (transformer_decoder, layers=1)"),
+        (3, readme.MODERN, "induction", "induction"),
+    ],
+)
+def test_fresh_seeds_are_compared_with_the_earlier_ones_as_the_page_says(column, pack, task, title):
+    fresh, before = (
+        next(
+            c
+            for c in read_folder(ROOT / readme.PUBLISHED / name).headlines.values()
+            if c.title == t
+        )
+        for name, t in ((readme.FRESH, task), (pack, title))
+    )
+    new, old = ({line.variant: line.mean.estimate for line in c.ranking} for c in (fresh, before))
+    both = [name for name in new if name in old]
+    farthest = max(both, key=lambda name: abs(new[name] - old[name]))
+    outcomes = Counter(
+        (old_test.outcome, fresh.primary[pair].outcome)
+        for pair, old_test in before.primary.items()
+        if pair in fresh.primary
+    )
+    same = sum(count for (one, two), count in outcomes.items() if one == two)
+    undecided = sum(n for pair, n in outcomes.items() if "undecided" in pair and len({*pair}) == 2)
+    correlation = spearmanr([new[name] for name in both], [old[name] for name in both]).statistic
+    found = [
+        str(len(both)),
+        f"{correlation:.2f}",
+        f"{abs(new[farthest] - old[farthest]):.2f} (`{farthest}`)",
+        str(outcomes.total()),
+        str(same),
+        str(undecided),
+        str(outcomes.total() - same - undecided),
+    ]
+    text = (ROOT / "docs/measurements.md").read_text(encoding="utf-8")
+    section = text.partition("## The figures of the README on other seeds\n")[2].partition("\n## ")[
+        0
+    ]
+    table = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    assert [line[column - 1].strip(" |") for line in table[2:]] == found
 
 
 def test_limits_name_the_claims_that_were_decided_again():

@@ -17,6 +17,9 @@ PACKS = {
     "erasure": "text classifiers, and what erasing words does to them",
     "modern": "the preset `modern`, five seeds: recall, induction, offset, parity, composition, "
     "copying, needles, three texts",
+    "fresh_seeds": "`recall` of `quick` over state bytes, also with positions, and `induction` of "
+    "`modern` over positions, on five seeds (700 to 704) by which no size, length or rate was "
+    "chosen: the figures of the README",
     "flagship": "the preset `flagship` on strings (`--tasks transduction`), on German inflection, "
     "and on spoken digits, without a summary of the sound and, as a second comparison, with a "
     "decoder that starts from the last state of its encoder; five seeds, until validation gets no "
@@ -25,9 +28,9 @@ PACKS = {
     "out; five seeds",
     "milk_latency": "spoken digits of `flagship`: `milk` without its loss on delay, with soft "
     "pre-training, and with a loss that sets in late; five seeds",
-    "serving": "one attention layer of 8 heads of width 64: prefill, decoding and state at 256 to "
-    "8,192 keys (five recurrences, two windows and the baseline up to 32,768), batches of 8 and "
-    "64, bfloat16, plain, fused and compiled code",
+    "serving": "one attention layer of 8 heads of width 64: prefill, decoding and state at 256 and "
+    "1,024 keys, 34 variants up to 8,192 and eight up to 32,768, batches of 8 and 64, bfloat16, "
+    "plain, fused and compiled code",
     "serving_gpu": "one NVIDIA H200: 256 to 131,072 keys in bfloat16, batches of 1, 8 and 64, "
     "fused, plain and compiled code, float32; torch 2.11",
     "claims": "claims of the source documents, on seeds of their own; four claims have a second "

@@ -21,11 +21,13 @@ MODERN = "modern.parquet"
 FLAGSHIP = "flagship.parquet"
 FLAGSHIP_FIGURE = ("transduction[rule=copy]", "docs/images/copying.svg")
 """Task whose drawing is taken, and where it is kept."""
-MODERN_FIGURES = (
-    (RUN, state_section, "recall (transformer_decoder, layers=1)", "docs/images/state.svg"),
-    (MODERN, longer_inputs_section, "induction", "docs/images/positions.svg"),
+FRESH = "fresh_seeds.parquet"
+"""Run on seeds by which no size, length or learning rate was chosen."""
+FRESH_FIGURES = (
+    (state_section, "recall", "docs/images/state.svg"),
+    (longer_inputs_section, "induction", "docs/images/positions.svg"),
 )
-"""Run, section of its report that draws, comparison that is taken, and where it is kept."""
+"""Section of its report that draws, comparison that is taken, and where it is kept."""
 
 
 def update_readme(root: Path, *, write: bool = True) -> list[str]:
@@ -101,14 +103,17 @@ def _caption(figure: Figure) -> str:
 
 
 def figures(root: Path) -> Part:
-    """Drawings of memory and of positions; one that has several parts is shown whole.
-
-    Recall against the size of the state is that of `quick`, which holds more mechanisms.
-    """
+    """Drawings of memory and of positions; one that has several parts is shown whole."""
     shown: list[str] = []
     drawings: dict[str, str] = {}
-    for run, drawn, task, name in MODERN_FIGURES:
-        section = drawn(read_folder(root / PUBLISHED / run))
+    run = read_folder(root / PUBLISHED / FRESH)
+    seeds = sorted({one.cell.seed for one in run.of_kind("quality")})
+    source = (
+        f"Run `{Path(FRESH).stem}`: seeds {seeds[0]} to {seeds[-1]}, by which no size, length or "
+        "learning rate was chosen."
+    )
+    for drawn, task, name in FRESH_FIGURES:
+        section = drawn(run)
         blocks = () if section is None else section.blocks
         found = [one for one in blocks if isinstance(one, Figure) and task in one.title]
         parts = []
@@ -117,7 +122,7 @@ def figures(root: Path) -> Part:
             drawings[place] = figure.svg
             caption = f"<br>**Part {at} of {len(found)}.**"
             if at == 1:
-                caption = f"{_caption(figure)} Run `{Path(run).stem}`."
+                caption = f"{_caption(figure)} {source}"
             parts.append(f"![{escape(figure.description)}]({place}){caption}")
         shown.append("<br>".join(parts))
     return Part("\n\n".join(shown), drawings)

@@ -23,7 +23,7 @@ from reports.sections.timed_slots import (
     Line,
     Slots,
     batch_of,
-    fullest_place,
+    main_place,
     places_by_length,
     timed_slots,
 )
@@ -79,13 +79,13 @@ def slots_section(folder: RunFolder) -> Section | None:
     return Section(key="slots", title="Prompts and decoding with a layer", blocks=blocks)
 
 
-def fullest_slot_section(folder: RunFolder) -> Section | None:
-    """The table of most variants, where nothing was trained and times are the result."""
+def main_slot_section(folder: RunFolder) -> Section | None:
+    """The table of the longest cache with many variants, where nothing was trained."""
     slots = timed_slots(folder) if not folder.comparisons else Slots({})
-    place = fullest_place(slots)
+    place = main_place(slots)
     if place is None:
         return None
-    table = _table(folder, "fullest-slot", place, slots)
+    table = _table(folder, "main-slot", place, slots)
     blocks: tuple[Block, ...] = (
         Paragraph(HOW_TO_READ),
         table,
@@ -93,7 +93,7 @@ def fullest_slot_section(folder: RunFolder) -> Section | None:
         *_over_lengths(folder, place, slots, PREFILL),
     )
     title = "Prompts and decoding with a layer"
-    return Section(key="fullest", title=title, blocks=blocks, group="summary")
+    return Section(key="main-slots", title=title, blocks=blocks, group="summary")
 
 
 def _over_lengths(
@@ -156,12 +156,12 @@ def _noise_row(
 
 
 def slots_sentence(folder: RunFolder) -> str:
-    """Who decodes faster than the baseline, where most variants were timed, and with few keys.
+    """Who decodes faster than the baseline, with many keys and many variants, and with few keys.
 
     Verdicts are those on the time of a step. Empty where nothing was timed, or nothing is ranked.
     """
     slots = timed_slots(folder)
-    place = fullest_place(slots)
+    place = main_place(slots)
     if place is None or not folder.catalog.ranks:
         return ""
     known, lines = folder.catalog, slots.lines[place]

@@ -11,6 +11,8 @@ from reports.speed_rows import TIMED_TOGETHER
 
 PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
 PEAK, STEP_PEAK = "forward_peak_memory_bytes", "decode_step_peak_memory_bytes"
+MANY = 0.4
+"""Share of the variants of the fullest place that are many; few have the longest caches."""
 STEP = "decode_step_time_ms"
 HEADS = ("heads_count", "key_heads_count", "key_width_count", "value_width_count")
 LAYERS = "layers_count"
@@ -64,10 +66,12 @@ def timed_slots(folder: RunFolder) -> Slots:
     return Slots(found)
 
 
-def fullest_place(slots: Slots) -> tuple[Any, ...] | None:
-    """The place with most variants; of several the one with the longest cache."""
-    lines = slots.lines
-    return max(lines, key=lambda place: (len(lines[place]), place[-1]), default=None)
+def main_place(slots: Slots) -> tuple[Any, ...] | None:
+    """The place with the longest cache where many variants were timed; of several the fullest."""
+    counts = {place: len(lines) for place, lines in slots.lines.items()}
+    least = MANY * max(counts.values(), default=0)
+    many = [place for place, count in counts.items() if count >= least]
+    return max(many, key=lambda place: (place[-1], counts[place]), default=None)
 
 
 def places_by_length(chosen: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:

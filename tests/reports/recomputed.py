@@ -22,6 +22,7 @@ PAGES = ROOT / "reports" / "published"
 RANKED = (
     "quick",
     "modern",
+    "fresh_seeds",
     "families",
     "flagship",
     "multi30k",

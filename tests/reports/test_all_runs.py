@@ -47,6 +47,7 @@ def test_every_run_that_ranks_is_on_the_page():
     assert {*choices.RUNS} == packs - {
         "claims",
         "erasure",
+        "fresh_seeds",
         "milk_latency",
         "quantity_end",
         "serving",

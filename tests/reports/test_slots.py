@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from reports.catalog import Catalog
-from reports.sections.slots import fullest_slot_section, slots_section, slots_sentence
-from reports.sections.timed_slots import PEAK, STEP_PEAK
+from reports.sections.slots import main_slot_section, slots_section, slots_sentence
+from reports.sections.timed_slots import PEAK, STEP_PEAK, Slots, main_place
 
 NO_VALUE = "\N{EM DASH}"
 
@@ -143,8 +143,8 @@ def test_the_title_says_what_was_timed(batch):
     assert table.title == f"{rows} of 4,096 tokens, 8 heads of width 64, float32 on cpu"
 
 
-def test_a_run_that_trained_nothing_shows_most_variants_first_and_says_who_is_faster():
-    section = fullest_slot_section(folder(FOUND))
+def test_a_run_that_trained_nothing_shows_long_caches_first_and_says_who_is_faster():
+    section = main_slot_section(folder(FOUND))
     table, lengths, prompts = section.blocks[1:]
     assert section.group == "summary"
     assert table.title.startswith("1 row of 1,024 tokens")
@@ -170,10 +170,17 @@ def test_a_run_that_trained_nothing_shows_most_variants_first_and_says_who_is_fa
     )
 
 
+def test_the_longest_cache_with_many_variants_is_the_main_place():
+    counts = {256: 10, 8192: 4, 32768: 3}
+    lines = {(keys,): {f"v{at}": {} for at in range(n)} for keys, n in counts.items()}
+    assert main_place(Slots(lines)) == (8192,)
+    assert main_place(Slots({})) is None
+
+
 def test_a_run_with_scores_keeps_its_times_among_the_details():
     trained = folder(FOUND)
     trained.comparisons = (object(),)
-    assert fullest_slot_section(trained) is None
+    assert main_slot_section(trained) is None
 
 
 def test_who_is_faster_follows_the_verdicts_and_not_the_intervals():
