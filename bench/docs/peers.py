@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bench.api.selector import parse
 from reports.markdown import code_span, escape
+from reports.numbers import counted
 from reports.prose import join
 
 STORED = Path("results", "published", "peers.json")
@@ -100,7 +101,8 @@ def peers_page(found: Iterable[PeerComparison], without: Sequence[str] = ()) -> 
     lines += [line_of(one) for one in ordered]
     names = {parse(one.variant).name for one in ordered}
     references = {one.key[1] for one in ordered}
-    count = f"{len(ordered)} comparisons of {len(names)} names with {len(references)} references"
+    told = counted(len(references), "reference")
+    count = f"{len(ordered)} comparisons of {len(names)} names with {told}"
     count += f", by {_commits(ordered)}." if ordered else "."
     parts = ["# Other people's code", HEAD, MEANING, count, "\n".join(lines)]
     if without:

@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def agree() -> Iterator[Agreement]:
     out = os.environ.get(OUT)
     known = frozenset(one.key for one in read_comparisons(ROOT / STORED))
-    commit = commit_in_words(collect(threads=1).to_json())
+    commit = "" if out is None else commit_in_words(collect(threads=1).to_json())
     agreement = Agreement(known, recording=out is not None, commit=commit)
     yield agreement
     if out is not None and agreement.found:

@@ -77,7 +77,7 @@ def test_a_line_says_that_there_is_no_gradient_and_what_must_be_known():
 
 def test_the_page_names_the_commits_that_were_compared():
     known = [replace(ONE, commit="a1"), replace(ONE, compared="more", commit="a1")]
-    assert "with 1 references, by commit `a1`." in peers_page(known)
+    assert "with 1 reference, by commit `a1`." in peers_page(known)
     other = replace(ONE, compared="less", commit="b2")
     assert "by commits `a1` (2) and `b2` (1)." in peers_page([*known, other])
 
