@@ -29,6 +29,7 @@ from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
+from tasks.backbones.dropout import Dropout
 
 ATTEND = "decomposable"
 INTRA = "decomposable[position=distance_bias]"
@@ -57,8 +58,8 @@ class TwoLayers(nn.Sequential):
     """Two ReLU layers."""
 
     def __init__(self, inputs: int, width: int, dropout: float) -> None:
-        first = (nn.Dropout(dropout), nn.Linear(inputs, width), nn.ReLU())
-        super().__init__(*first, nn.Dropout(dropout), nn.Linear(width, width), nn.ReLU())
+        first = (Dropout(dropout), nn.Linear(inputs, width), nn.ReLU())
+        super().__init__(*first, Dropout(dropout), nn.Linear(width, width), nn.ReLU())
 
 
 @register(

@@ -22,6 +22,9 @@ Precision = Literal["float32", "bfloat16"]
 SMALL = 2**22
 """Multiplications of a product that is faster in float32, forward and backward (one core of an AMD
 EPYC with such instructions)."""
+BLOCK = 64
+"""Rows of a product are a multiple of this. oneDNN compiles code for every new shape, which takes
+longer than the product; batches of sentences have any number of words."""
 
 
 Seen = dict[int, list[tuple[Tensor, Tensor]]]
@@ -66,7 +69,7 @@ class _Gathering(torch.autograd.Function):
         for_weight, for_bias, _ = ctx.needs_input_grad
         return (
             (grad.T @ given).to(ctx.dtype) if for_weight else None,
-            grad.sum(0, dtype=ctx.dtype) if for_bias else None,
+            grad.sum(0).to(ctx.dtype) if for_bias else None,
             None,
         )
 
@@ -83,22 +86,33 @@ class _Step(torch.autograd.Function):
         bias: Float[Tensor, " N"] | None,
         seen: Seen,
     ) -> Float[Tensor, "n N"]:
-        given = x.bfloat16()
+        given = _rounded(x)
         ctx.save_for_backward(given, matrix)
         ctx.seen, ctx.gatherer = seen, gathering.grad_fn
-        return functional.linear(given, matrix, bias).to(x.dtype)
+        return functional.linear(given, matrix, bias)[: len(x)].to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Float[Tensor, "n N"]) -> tuple[Tensor | None, ...]:
         (grad,) = grads
         given, matrix = ctx.saved_tensors
-        rounded = grad.bfloat16()
+        rounded = _rounded(grad)
         # A pass may ask for `x` alone, which `needs_input_grad` does not say, or end in an error.
         # Torch answers both for `register_multi_grad_hook`, by functions without public names.
         if ctx.needs_input_grad[1] and torch._C._will_engine_execute_node(ctx.gatherer):
             ctx.seen.setdefault(torch._C._current_graph_task_id(), []).append((given, rounded))
-        for_x = (rounded @ matrix).to(grad.dtype) if ctx.needs_input_grad[0] else None
+        for_x = (rounded @ matrix)[: len(grad)].to(grad.dtype) if ctx.needs_input_grad[0] else None
         return for_x, grad.new_zeros(()), None, None, None
+
+
+def _rounded(x: Float[Tensor, "n M"]) -> Float[Tensor, "m M"]:
+    """In bfloat16, with rows of zeros up to the next multiple of `BLOCK`."""
+    rows = -(-len(x) // BLOCK) * BLOCK
+    if rows == len(x):
+        return x.bfloat16()
+    padded = x.new_empty(rows, x.shape[1], dtype=torch.bfloat16)
+    padded[: len(x)] = x
+    padded[len(x) :] = 0
+    return padded
 
 
 class Bfloat16Linear(nn.Linear):

@@ -24,6 +24,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import Citation, register
 from bench.api.slot import Slot
 from bench.api.trace import Mode, Trace
+from tasks.backbones.dropout import Dropout
 from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.recurrent_layers import Cell, RecurrentConfig, encode, recurrent
 from tasks.backbones.source_embedding import input_frames, with_frames
@@ -73,7 +74,7 @@ class RnnDecoder(Backbone):
     def __init__(self, config: RnnDecoderConfig, parts: BackboneParts) -> None:
         super().__init__(config, parts)
         sizes, hidden = parts.sizes, config.hidden
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.embedding = nn.Embedding(sizes.target_vocab, config.embedding)
         self.frames = input_frames(sizes, config.embedding)
         self.rnn = recurrent(config.cell, config.embedding, hidden, layers=config.layers)

@@ -28,6 +28,7 @@ from bench.api.slot import Slot
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from tasks.backbones.child_sum import ChildSum
+from tasks.backbones.dropout import Dropout
 from tasks.backbones.output_sizes import output_sizes
 from tasks.backbones.precision import Precision, linear, multiply_in, reading_a_sequence
 from tasks.backbones.searches.found_words import repeated_rows
@@ -77,7 +78,7 @@ class RnnSeq2Seq(Backbone):
         super().__init__(config, parts)
         sizes = parts.sizes
         self.sizes = sizes
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.source_embeddings = nn.ModuleList(
             source_table(sizes, source, config.embedding)
             for source in range(len(sizes.source_vocabs))

@@ -14,6 +14,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.slot import Slot
 from bench.api.source import Memory, State
 from bench.api.trace import Mode
+from tasks.backbones.dropout import Dropout
 from tasks.backbones.precision import Precision
 
 
@@ -176,7 +177,7 @@ class Sublayer(nn.Module):
         super().__init__()
         self.placement = config.norm
         self.residual = config.residual
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.norm = nn.Identity() if config.norm == "off" else layer_norm(config)
 
     def before(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:

@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tasks.backbones import precision
 from tasks.backbones.precision import (
+    BLOCK,
     Bfloat16GRUCell,
     RoundedProduct,
     multiply_in,
@@ -129,12 +131,15 @@ def gathered(weight: torch.Tensor, bias: torch.Tensor, steps: list[torch.Tensor]
     """Gradients of the weights by one product of all steps, the last one first, by hand."""
     given, grads = [], []
     for x in reversed(steps):
-        rows = x.detach().reshape(-1, x.shape[-1]).bfloat16()
+        rows = x.detach().reshape(-1, x.shape[-1])
+        rows = nn.functional.pad(rows, (0, 0, 0, -len(rows) % BLOCK)).bfloat16()
         said = nn.functional.linear(rows, weight.detach().bfloat16(), bias.detach().bfloat16())
         given.append(rows)
-        grads.append((2 * said.float()).bfloat16())
+        slopes = 2 * said.float()
+        slopes[x.shape[:-1].numel() :] = 0
+        grads.append(slopes.bfloat16())
     grad = torch.cat(grads)
-    return (grad.T @ torch.cat(given)).float(), grad.sum(0, dtype=torch.float32)
+    return (grad.T @ torch.cat(given)).float(), grad.sum(0).float()
 
 
 def drawn_steps():
@@ -208,6 +213,37 @@ def test_a_gradient_that_nobody_wants_is_not_computed():
     assert x.grad is not None
     with torch.no_grad():
         assert not RoundedProduct(weight.requires_grad_(), None)(x).requires_grad
+
+
+class Shapes(TorchDispatchMode):
+    """Notes the sizes of products in bfloat16."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen: set[tuple[int, ...]] = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm):
+            left, right = args[-2:]
+            assert left.dtype == torch.bfloat16
+            self.seen.add((*left.shape, right.shape[1]))
+        return func(*args, **(kwargs or {}))
+
+
+def test_products_of_any_number_of_rows_have_few_shapes_and_the_same_rows():
+    weight, bias = drawn(7, 5).requires_grad_(), drawn(7, seed=3).requires_grad_()
+    x = drawn(3 * BLOCK, 5).requires_grad_()
+    with torch.no_grad():
+        whole = RoundedProduct(weight, bias)(x)
+    counts = [1, 17, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK - 5]
+    with Shapes() as shapes:
+        for rows in counts:
+            product = RoundedProduct(weight, bias)
+            said = product(x[:rows])
+            assert torch.equal(said, whole[:rows])
+            said.square().sum().backward()
+    blocks = {-(-rows // BLOCK) * BLOCK for rows in counts}
+    assert shapes.seen == {sizes for m in blocks for sizes in ((m, 5, 7), (m, 7, 5), (7, m, 5))}
 
 
 def test_small_products_stay_in_float32(monkeypatch):
