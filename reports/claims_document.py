@@ -69,12 +69,13 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
         lead=(
             "Sentences of the source documents, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
-            "paired seeds from 200 on, which no other published run uses, and hold for networks "
+            "paired seeds that no other published run uses, from 200 on, and hold for networks "
             "and tasks of this size alone. What is measured is one reading of a sentence, and a "
             "verdict is about that. Where a first sample left a claim open, or a contrast "
             "was written after it, a second sample decides alone: fresh seeds from 300 on. Claims "
             "whose test did not measure the quoted sentence were written anew and are decided on "
-            "seeds from 500 on; each says what it compared before, and what that showed."
+            "seeds from 500 on, their second samples from 800 on; each says what it compared "
+            "before, and what that showed."
         ),
         headline=headline(outcomes),
         sections=(

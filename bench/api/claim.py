@@ -29,6 +29,8 @@ SECOND_SEED = 300
 """First seed of second samples."""
 REWRITTEN_SEED = 500
 """First seed of claims whose contrasts were written anew after rows of earlier ones were known."""
+SECOND_REWRITTEN_SEED = 800
+"""First seed of their second samples; the published run `fresh_seeds` has seeds from 700 on."""
 SPREAD_SEEDS = 12
 """Fewest seeds that say anything about a spread (ADR 20)."""
 
@@ -188,8 +190,9 @@ class Claim:
     seeds: int = SEEDS
     """How many seeds every side has, unless the command says otherwise."""
     again: int = 0
-    """Seeds of a second sample, from `SECOND_SEED` on, which decides alone. It is asked for where
-    the first sample left the claim open, or where a contrast was written after it; else 0."""
+    """Seeds of a second sample, from `SECOND_SEED` or `SECOND_REWRITTEN_SEED` on, which decides
+    alone. It is asked for where the first sample left the claim open, or where a contrast was
+    written after it; else 0."""
     rewritten: str = ""
     """What was compared before, what that showed, and why it says nothing of the quoted sentence.
     Such a claim is decided on seeds from `REWRITTEN_SEED` on, at the level of second samples."""
@@ -207,10 +210,6 @@ class Claim:
             raise InvalidConfig(
                 f"claim {self.key} says nothing that could decide it; give contrasts, a computed "
                 "part, or what is missing."
-            )
-        if self.rewritten and self.again:
-            raise InvalidConfig(
-                f"claim {self.key}: what was written anew has one sample; leave out again."
             )
         spread = any(one.of == "spread" for one in self.contrasts)
         least = SPREAD_SEEDS if spread else SEEDS
@@ -233,8 +232,11 @@ class Claim:
     @property
     def sample(self) -> range:
         """Seeds that decide."""
-        first = SECOND_SEED if self.again else REWRITTEN_SEED if self.rewritten else FIRST_SEED
-        return range(first, first + (self.again or self.seeds))
+        second = SECOND_REWRITTEN_SEED if self.rewritten else SECOND_SEED
+        first = REWRITTEN_SEED if self.rewritten else FIRST_SEED
+        return (
+            range(second, second + self.again) if self.again else range(first, first + self.seeds)
+        )
 
     @property
     def sides(self) -> tuple[Side, ...]:

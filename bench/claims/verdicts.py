@@ -13,6 +13,7 @@ from bench.api import registry
 from bench.api.claim import (
     FIRST_SEED,
     REWRITTEN_SEED,
+    SECOND_REWRITTEN_SEED,
     SECOND_SEED,
     Claim,
     Contrast,
@@ -105,14 +106,15 @@ def request_of(rows: pd.DataFrame) -> Request:
 
 
 def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:
-    first = _sample(claim, values, [seed for seed in seeds if seed < SECOND_SEED], request)
+    since, later = (REWRITTEN_SEED, SECOND_REWRITTEN_SEED) if claim.rewritten else (0, SECOND_SEED)
+    end = math.inf if claim.rewritten else REWRITTEN_SEED
+    level = SECOND_LEVEL if claim.rewritten else LEVEL
+    early = [seed for seed in seeds if since <= seed < later]
+    first = _sample(claim, values, early, request, level)
     second: tuple[ContrastOutcome, ...] = ()
     if claim.again:
-        later = [seed for seed in seeds if SECOND_SEED <= seed < REWRITTEN_SEED]
-        second = _sample(claim, values, later, request, SECOND_LEVEL)
-    if claim.rewritten:
-        fresh = [seed for seed in seeds if seed >= REWRITTEN_SEED]
-        first = _sample(claim, values, fresh, request, SECOND_LEVEL)
+        fresh = [seed for seed in seeds if later <= seed < end]
+        second = _sample(claim, values, fresh, request, SECOND_LEVEL)
     contrasts = second or first
     bounds = _bounds(claim, values)
     parts: list[ClaimVerdict] = [one.finding.verdict for one in contrasts]

@@ -60,6 +60,7 @@ for one in (
             ),
         ),
         note="F2 says the same with the second half. Lengths up to 8, 600 steps of training.",
+        again=24,
         priority=2,
     ),
     Claim(

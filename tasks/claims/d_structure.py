@@ -102,6 +102,7 @@ for one in (
         "where words need 0 to 3 visits, which is not in the quoted sentence. That test said "
         "“contradicted”.",
         seeds=12,
+        again=30,
         priority=3,
     ),
     Claim(
@@ -200,6 +201,7 @@ for one in (
         rewritten="Until November 27, 2026 the alignment error had to fall by 0.05, where 0.03 "
         "is all there is without supervision. That test said “contradicted”.",
         seeds=12,
+        again=36,
         priority=3,
     ),
     Claim(

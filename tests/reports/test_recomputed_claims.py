@@ -38,8 +38,10 @@ def rows():
 
 
 def seeds_of(claim) -> tuple[int, int]:
-    """Seeds from 200 on, from 300 of a second sample, from 500 of a claim that was written anew."""
-    return (300, 500) if claim.again else (500, 10_000) if claim.rewritten else (200, 300)
+    """From 200 on, of claims that were written anew from 500 on; second samples 300 later."""
+    if claim.rewritten:
+        return (800, 10_000) if claim.again else (500, 800)
+    return (300, 500) if claim.again else (200, 300)
 
 
 def series(rows: pd.DataFrame, side, seeds: tuple[int, int]) -> pd.Series:

@@ -7,7 +7,14 @@ import pytest
 from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.backbone import BACKBONES
-from bench.api.claim import CLAIMS, FIRST_SEED, REWRITTEN_SEED, SECOND_SEED, SEEDS
+from bench.api.claim import (
+    CLAIMS,
+    FIRST_SEED,
+    REWRITTEN_SEED,
+    SECOND_REWRITTEN_SEED,
+    SECOND_SEED,
+    SEEDS,
+)
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.options import complete
@@ -161,13 +168,28 @@ def test_a_claim_that_was_written_anew_has_seeds_that_nobody_has_seen():
     anew = [claim for claim in asked_claims(["all"]) if claim.rewritten and claim.contrasts]
     assert anew
     for claim in anew:
-        made = plan_of([claim], Request(first_seed=FIRST_SEED))
-        seeds = {cell.seed for cell in made.cells}
-        assert seeds == set(range(REWRITTEN_SEED, REWRITTEN_SEED + claim.seeds))
-    others = [claim for claim in asked_claims(["all"]) if not claim.rewritten]
-    assert max(claim.sample.stop for claim in others) <= REWRITTEN_SEED
-    with pytest.raises(InvalidConfig, match="written anew has one sample"):
-        replace(anew[0], again=20)
+        for one, first, count in (
+            (replace(claim, again=0), REWRITTEN_SEED, claim.seeds),
+            (replace(claim, again=20), SECOND_REWRITTEN_SEED, 20),
+        ):
+            made = plan_of([one], Request(first_seed=FIRST_SEED))
+            assert {cell.seed for cell in made.cells} == set(range(first, first + count))
+
+
+FRESH_SEED = 700
+"""First seed of the published run `fresh_seeds`."""
+
+
+def test_samples_of_claims_and_other_published_runs_share_no_seed():
+    starts = (FIRST_SEED, SECOND_SEED, REWRITTEN_SEED, FRESH_SEED, SECOND_REWRITTEN_SEED)
+    assert starts == tuple(sorted(starts))
+    for claim in asked_claims(["all"]):
+        first = replace(claim, again=0).sample
+        for sample in (first, claim.sample):
+            end = min((start for start in starts if start > sample.start), default=10_000)
+            assert sample.start in starts
+            assert sample.start != FRESH_SEED
+            assert sample.stop <= end
 
 
 def test_what_must_be_learned_is_trained_with_the_claim():
