@@ -1,6 +1,6 @@
 """Find a size at which a task can tell variants apart, and a learning rate for each variant.
 
-Only validation is read, and only seeds from 100 on, which no published run uses. Trials are cells
+Only validation is read, and only seeds 100 to 104, which no published run uses. Trials are cells
 of a run folder, so that a stopped calibration goes on where it was.
 """
 

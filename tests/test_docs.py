@@ -237,11 +237,11 @@ def test_pages_say_how_often_skewed_and_failing_runs_deceive_the_chosen_test_as_
         assert "up to 40%" in text, name
 
 
-def test_two_thirds_of_the_calibrated_rates_lie_at_an_end_of_the_grid():
+def test_three_in_five_calibrated_rates_lie_at_an_end_of_the_grid():
     choices = [one for name in registry.registrations("task") for one in stored_choices(name)]
     rates = [rate for choice in choices for rate in choice.rates.values()]
     ends = [rate for rate in rates if rate in (min(RATES), max(RATES))]
-    assert 0.6 < len(ends) / len(rates) < 0.7, "README and docs/limits.md say so"
+    assert 0.575 < len(ends) / len(rates) < 0.625, "docs/limits.md says so"
 
 
 def test_the_readme_counts_the_verdicts_of_the_published_claims():

@@ -95,9 +95,9 @@ FINDINGS = (
     ),
     Finding(
         "flagship",
-        "**`ntm_addressing`, `mma_h`, `location_aware` and `ssnt` still do at four and eight times "
-        "the length of training; `raffel_monotonic` does not.** All variants have learned the "
-        "lengths of training: uniform attention writes "
+        "**`ntm_addressing`, `mma_h` and `ssnt` still do at four and eight times the length of "
+        "training, `location_aware` in four of five seeds; `raffel_monotonic` does not.** All "
+        "variants have learned the lengths of training: uniform attention writes "
         "{transduction[rule=copy]/uniform|prefix_accuracy} there.",
         "The same, trained on strings of up to 8 symbols until validation got no better or for "
         "12,000 steps; mean over strings of 32 and 64 symbols",
