@@ -33,6 +33,7 @@ RULE = (
 )
 
 FIXED = "The size is that of the preset, for the comparison is about it."
+NO_OTHERS = "The size is that of the preset, for the task declares no others."
 BEGINNING = "A trial ends after {} updates, before a whole training does."
 UNFINISHED = "Not every trial was done, so nothing is chosen yet."
 RATES_RULE = (
@@ -51,17 +52,12 @@ class Calibration:
         """Find the range of each setting.
 
         Raises:
-            InvalidConfig: The task declares nothing to choose from, or its metric has no range.
+            InvalidConfig: The task declares sizes, and its metric has no range to judge them by.
         """
         self.task, self.target = self.trials.task, self.trials.target
         self.metric = self.target.ranking_metric()
         if self.trials.rates_alone:
             return
-        if not self.target.calibration:
-            raise InvalidConfig(
-                f"{self.task.name} declares no settings to choose from; add `calibration = "
-                "(Setting(...), ...)` to its class."
-            )
         self.ranges = {one.name: self._range(one) for one in self.target.calibration}
 
     def share(self, setting: Setting, value: float) -> float:
@@ -93,13 +89,15 @@ class Calibration:
     def choose(self) -> Choice:
         """Try the settings in order, and tune everything at the first one that keeps the rule.
 
-        Where the preset's size is fixed, learning rates alone are chosen.
+        Where the preset's size is fixed, or the task declares no other, learning rates alone are
+        chosen.
 
         Raises:
             OutOfTime: Before a setting was found, or before every competitor was tuned.
         """
         if self.trials.rates_alone:
-            setting, seen = Setting(options=self.task.name), [FIXED]
+            setting = Setting(options=self.task.name)
+            seen = [FIXED if self.trials.about_size else NO_OTHERS]
             tried = setting
             if steps := self.trials.steps:
                 # in the name of the setting, so that trials of another length are not counted

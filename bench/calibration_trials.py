@@ -88,8 +88,10 @@ class Trials:
         beyond = self.target.headline is not None and self.target.headline.kind == "beyond_training"
         self.chose = self.target.choosing_metric().name if beyond else self.metric
         size = self.target.presets.get(self.preset)
-        self.rates_alone = size is not None and size.comparison is not None
+        self.about_size = size is not None and size.comparison is not None
         """Whether the size is what the comparison is about, so that it is not for choice."""
+        self.rates_alone = self.about_size or not self.target.calibration
+        """Whether the size stays, also where the task declares no others."""
         self.steps = 0 if size is None else size.trial_steps
         """Updates of a trial that chooses rates alone; 0 for those of a whole training."""
         self.baseline, self.uniform, *self.entries = self._competitors()
@@ -225,7 +227,7 @@ class Trials:
             if canonical("task", DefaultTask(task=about).selector) == self.task:
                 place = replace(here, backbone=entry.backbone, slot=entry.slot)
                 wanted.append((resolve(entry.selector), place))
-        if not self.rates_alone:
+        if not self.about_size:
             wanted += self._at_home()
         if self.task in [canonical("task", Selector(one)) for one in shared_tasks(self.preset)]:
             wanted += [(resolve(Selector(name)), here) for name in roster_of(self.preset)]

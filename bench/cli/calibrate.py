@@ -44,8 +44,9 @@ TOO_LONG = "a trial was ended, for it made no progress for a long time, so no ch
 def command(asked: "RunOptions", task: str, keep: bool) -> None:
     """Choose the size of a task and learning rates on validation.
 
-    Tries the settings that TASK declares, cheapest first, with seeds from 100 on, and stores what
-    it chose and why beside the task. Runs and plans use it from then on.
+    Tries the settings that TASK declares, cheapest first, with seeds 100 to 104, and stores what
+    it chose and why beside the task. Runs and plans use it from then on. Of a task that declares
+    none the size stays, and learning rates alone are chosen.
     """
     sys.exit(calibrate(task, asked, keep=keep))
 
@@ -54,7 +55,7 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     """Calibrate one task; returns the exit code.
 
     Raises:
-        InvalidConfig: The task declares nothing to choose from, or the time makes no sense.
+        InvalidConfig: The preset ranks nothing, or the time makes no sense.
     """
     from dataclasses import replace
 

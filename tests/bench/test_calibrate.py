@@ -273,18 +273,27 @@ def test_a_baseline_that_cannot_be_trained_is_no_choice(calibrated):
         calibrated(lambda cell: None if cell.variant == "scaled_dot" else 0.5)
 
 
-def test_a_task_without_settings_or_without_a_range_is_refused_in_a_sentence(
-    calibrated, monkeypatch
-):
+def test_a_task_without_a_range_is_refused_in_a_sentence(calibrated, monkeypatch):
     target = registry.find("task", "needle").target
     monkeypatch.setattr(target, "ceiling", None)
     endless = target.headline.metric.__class__(**{**vars(target.headline.metric), "high": None})
     monkeypatch.setattr(target, "ranking_metric", classmethod(lambda cls: endless))
     with pytest.raises(InvalidConfig, match="no range to be in the middle of"):
         calibrated(good)
-    monkeypatch.setattr(target, "calibration", ())
-    with pytest.raises(InvalidConfig, match="declares no settings"):
-        calibrated(good, folder="other")
+
+
+def test_of_a_task_without_settings_rates_alone_are_chosen(calibrated, monkeypatch):
+    monkeypatch.setattr(registry.find("task", "needle").target, "calibration", ())
+    choice, cells = calibrated(lambda cell: near(cell, 0.999))
+    assert choice.chosen == Setting(options="needle")
+    assert choice.why.startswith(calibrate.NO_OTHERS)
+    assert choice.rule == calibrate.RATES_RULE
+    assert {cell.seed for cell in cells} == {TRIED}
+    at_home = {cell.variant for cell in cells}
+    assert len(at_home) > 2, "variants whose own task it is compete, too"
+    assert choice.rates
+    for name, rate in choice.rates.items():
+        assert rate == RATES[len(name.partition(" @ ")[0]) % len(RATES)]
 
 
 COMPARED = (Entry(variant="additive"), Entry(variant="linear_attention"), Entry(variant="general"))

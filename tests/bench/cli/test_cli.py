@@ -218,7 +218,6 @@ def test_the_help_names_every_preset(call):
         ("study --variants dot --tasks recall --first-seed 1000", "kept for the winners"),
         ("calibrate", "Missing argument 'TASK'"),
         ("calibrate recal", "did you mean 'recall'"),
-        ("calibrate sst2", "sst2 declares no settings to choose from"),
         ("calibrate recall --preset quik", "did you mean 'quick'"),
         ("list variantz", "did you mean 'variants'"),
         ("show bahdanaw", "did you mean 'bahdanau'"),
