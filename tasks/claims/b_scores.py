@@ -223,7 +223,6 @@ for one in (
         "and steps were read every 50, which was the margin. It also asked that both scores need "
         "equally many steps at small widths. That test was undecided.",
         seeds=8,
-        again=72,
         priority=2,
     ),
     Claim(
