@@ -11,7 +11,7 @@ from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts
 from reports.sections.decisions_table import decisions_table, references_of
-from reports.sections.not_shown import NOT_SHOWN, behind
+from reports.sections.not_shown import NO_REASON, NOT_SHOWN, OwnTest, not_shown, own_tests
 from reports.tested import tested_comparisons
 
 HYPOTHESES = (
@@ -121,22 +121,34 @@ def in_this_run(comparisons: Sequence[Comparison]) -> str:
 
 
 def _not_shown(folder: RunFolder) -> list[Block]:
-    """How many variants do not show what their papers report, and where the page says why."""
-    found = [*behind(folder)]
+    """How many variants show what their papers report, and where the page says why not."""
+    found, every = not_shown(folder), [*own_tests(folder)]
     if not found:
         return []
-    worse = sum(one.worse for one in found)
+    outcomes = Counter(one.decision.outcome for one in every)
+    edges = sum(one.at_edge for one in found)
+    lower = sum(_below(one) for one in found if one.decision.outcome == "undecided")
     base = folder.catalog.label(folder.catalog.baseline)
-    reasons = sum(bool(one.reason) for one in found)
+    silent = sum(not one.reason for one in found)
     told = (
-        "The default task of a mechanism is meant to show what it is for. "
-        f"{counted(worse, 'variant')} {'is' if worse == 1 else 'are'} significantly worse than "
-        f"{base} there; the difference is undecided for {len(found) - worse} more with a lower "
-        "score. "
-        f"“{NOT_SHOWN}” among the details lists them all; for {reasons} it says why the advantage "
-        "that the paper reports may not appear at this size."
+        "The default task of a mechanism is meant to show what it is for. Of "
+        f"{counted(len(every), 'contender')} there, {outcomes['better']} "
+        f"{'is' if outcomes['better'] == 1 else 'are'} significantly better than {base}, "
+        f"{outcomes['worse']} worse, {outcomes['equivalent']} equivalent"
+        f"{_of_them(edges, f'{AT_EDGE}, which shows nothing')} and {outcomes['undecided']} "
+        f"undecided{_of_them(lower, 'with a worse mean')}. “{NOT_SHOWN}” among the details lists "
+        "those that are not better, each with the reason as far as is known."
     )
-    return [Paragraph(told)]
+    return [Paragraph(f"{told} For {silent} {NO_REASON}." if silent else told)]
+
+
+def _of_them(count: int, what: str) -> str:
+    return f" ({count} of them {what})" if count else ""
+
+
+def _below(one: OwnTest) -> bool:
+    sign = -1.0 if one.comparison.better == "lower" else 1.0
+    return sign * one.decision.difference.estimate < 0
 
 
 def _checks(folder: RunFolder) -> list[Block]:

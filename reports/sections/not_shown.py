@@ -1,4 +1,4 @@
-"""Where an advantage does not appear: contenders behind the baseline on the task that is theirs."""
+"""Where an advantage does not appear: contenders that are not better on the task that is theirs."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,83 +7,81 @@ from bench.api.errors import InvalidSelector
 from bench.api.selector import parse
 from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
-from reports.numbers import counted
-from reports.prose import join
+from reports.numbers import Seen, counted, with_interval
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import is_about_longer_inputs
-from reports.ranked_table.verdicts import planned
+from reports.ranked_table.saturation import edge
+from reports.ranked_table.verdicts import planned, planned_text
 from reports.tested import tested_comparisons
-from results.statistics import Decision
+from results.statistics import Decision, Outcome
 
-MOST_ROWS = 30
-"""Of the first table; a second one, which is folded, has the rest."""
 HOW_TO_READ = (
-    "Each variant has a task that is said to show what it is for. On that task these contenders "
-    "are significantly worse than {baseline} by the planned test, or below it and undecided. "
+    "Each variant has a default task, which is meant to show what it is for. These tables have "
+    "every contender that is not significantly better than {baseline} on it by the planned test. "
     "Scores are those of the metric that ranks, which is about inputs longer than those of "
-    "training where its name says so. Where "
-    "somebody has written down why the advantage that the paper reports cannot appear at this "
-    "size, the last column has the reason. A reason is not a test: the variant may also be wrong, "
-    "or badly tuned."
+    "training where its name says so. An interval is that of one difference. An outcome is "
+    "corrected for all hypotheses of its comparison, so a difference may be undecided though its "
+    "interval has no 0. Nothing can be better than a baseline at the ceiling. A reason is not a "
+    "test: the variant may also be wrong, or badly tuned."
 )
 NOT_SHOWN = "Where an advantage does not appear"
 NO_REASON = "no reason is known"
+TITLES: dict[Outcome, str] = {
+    "worse": "Worse than the baseline on the default task",
+    "undecided": "Undecided on the default task",
+    "equivalent": "Equivalent to the baseline on the default task",
+}
+"""What is not better, in the order of its tables."""
 
 
-class Behind(NamedTuple):
-    """A contender that does not show its advantage in a comparison."""
+class OwnTest(NamedTuple):
+    """The planned test of a contender against the baseline on its default task."""
 
     comparison: Comparison
     variant: str
+    base: str
     decision: Decision
 
     @property
     def reason(self) -> str:
-        """Why, in its author's words; empty where nobody wrote it down."""
+        """Why it is not better, in its author's words; empty where nobody wrote it down."""
         return self.comparison.catalog.fact(self.variant, "does_not_show")
 
     @property
-    def worse(self) -> bool:
-        """Whether it is significantly worse."""
-        return self.decision.outcome == "worse"
+    def at_edge(self) -> bool:
+        """Whether it is equivalent at the ceiling or at chance, which shows nothing."""
+        found = self.decision.outcome == "equivalent"
+        return found and bool(edge(self.comparison, self.variant, self.base))
 
 
 def not_shown_section(folder: RunFolder) -> Section | None:
-    """Who is worse than the baseline on the own task, and why; None where nobody is."""
-    found = sorted(behind(folder), key=lambda one: (not one.worse, not one.reason))
+    """Who is not better than the baseline on the default task, and why; None where all are."""
+    found = not_shown(folder)
     if not found:
         return None
-    rows = [one for one in found if one.worse or one.reason]
-    blocks: list[Block] = [
-        Paragraph(HOW_TO_READ.format(baseline=folder.catalog.label(folder.catalog.baseline)))
-    ]
-    if rows:
-        blocks.append(_table(rows[:MOST_ROWS]))
-    if rows[MOST_ROWS:]:
-        blocks.append(_table(rows[MOST_ROWS:], more=True))
-    rest = [one for one in found if one not in rows]
-    if rest:
-        many = counted(len(rest), "contender")
-        blocks.append(Paragraph(f"Below and undecided, {NO_REASON}: {many}, {_named(rest)}."))
-    return Section(
-        key="not-shown",
-        title=NOT_SHOWN,
-        blocks=tuple(blocks),
-    )
+    read = HOW_TO_READ.format(baseline=folder.catalog.label(folder.catalog.baseline))
+    blocks: list[Block] = [Paragraph(read)]
+    for outcome in TITLES:
+        if rows := [one for one in found if one.decision.outcome == outcome]:
+            blocks.append(_table(outcome, rows))
+    return Section(key="not-shown", title=NOT_SHOWN, blocks=tuple(blocks))
 
 
-def behind(folder: RunFolder) -> Iterator[Behind]:
-    """Contenders that are significantly worse on their own task, or undecided with a worse mean."""
+def not_shown(folder: RunFolder) -> list[OwnTest]:
+    """Contenders that are worse than the baseline on their default task, equal or undecided."""
+    return [one for one in own_tests(folder) if one.decision.outcome in TITLES]
+
+
+def own_tests(folder: RunFolder) -> Iterator[OwnTest]:
+    """Every planned test of a contender against the baseline on the task that is its own."""
     for comparison in tested_comparisons(folder):
-        sign = -1.0 if comparison.better == "lower" else 1.0
+        base = comparison.baseline
         for variant in comparison.contenders:
-            decision = planned(comparison, variant, comparison.baseline)
-            if variant == comparison.baseline or decision is None:
+            if base is None or variant == base or not is_own(comparison, variant):
                 continue
-            below = sign * decision.difference.estimate < 0
-            open_ = below and decision.outcome == "undecided"
-            if (open_ or decision.outcome == "worse") and is_own(comparison, variant):
-                yield Behind(comparison, variant, decision)
+            decision = planned(comparison, variant, base)
+            if decision is not None:
+                yield OwnTest(comparison, variant, base, decision)
 
 
 def is_own(comparison: Comparison, variant: str) -> bool:
@@ -96,46 +94,47 @@ def is_own(comparison: Comparison, variant: str) -> bool:
         return own == here
 
 
-def _named(found: list[Behind]) -> str:
-    """Variants, each with its task where the others have another one."""
-    by_task: dict[str, list[str]] = {}
-    for one in found:
-        label = one.comparison.catalog.label(one.variant)
-        by_task.setdefault(one.comparison.title, []).append(label)
-    return "; ".join(f"{join(names)} on {task}" for task, names in by_task.items())
-
-
-def _table(found: list[Behind], *, more: bool = False) -> TableBlock:
+def _table(outcome: Outcome, found: list[OwnTest]) -> TableBlock:
     return TableBlock(
-        key="not-shown-more" if more else "not-shown-table",
-        title=f"Behind the baseline on the task that is theirs{', continued' if more else ''}",
+        key=f"not-shown-{outcome}",
+        title=f"{TITLES[outcome]}: {counted(len(found), 'contender')}",
         columns=(
             Column(title="Variant"),
             Column(title="Task"),
-            *(Column(title=head, numeric=True) for head in ("Score", "Baseline")),
+            *(Column(title=head, numeric=True) for head in ("Score", "To baseline")),
             Column(title="Outcome"),
-            Column(title="Why the advantage may not appear here"),
+            Column(title="Why it does not appear here, as far as is known"),
         ),
-        rows=tuple(_row(one) for one in found),
-        folded=more,
+        rows=tuple(map(_row, found)),
     )
 
 
-def _row(found: Behind) -> tuple[TableCell, ...]:
-    comparison, variant, decision = found
-    base = comparison.baseline or ""
-    means = comparison.means
+def _row(found: OwnTest) -> tuple[TableCell, ...]:
+    comparison, variant, base, decision = found
+    score = comparison.means[variant].estimate
     return (
         TableCell(text=comparison.catalog.label(variant), href=comparison.catalog.url(variant)),
         TableCell(text=comparison.title),
-        TableCell(text=comparison.score_text(variant), sort=means[variant].estimate),
-        TableCell(text=comparison.score_text(base), sort=means[base].estimate),
-        TableCell(text=decision.outcome + _never(found)),
+        TableCell(text=comparison.score_text(variant), sort=score),
+        TableCell(text=_difference(found), sort=decision.difference.estimate),
+        TableCell(text=planned_text(comparison, variant, base) + _never(found)),
         TableCell(text=found.reason or NO_REASON),
     )
 
 
-def _never(found: Behind) -> str:
+def _difference(found: OwnTest) -> str:
+    difference = found.decision.difference
+    return with_interval(
+        difference.estimate,
+        difference.low,
+        difference.high,
+        signed=True,
+        limits=found.comparison.ranked_by.limits,
+        seen=Seen.of(found.comparison.differences(found.variant, found.base)),
+    )
+
+
+def _never(found: OwnTest) -> str:
     """A reason is no explanation of a variant that knows no more than uniform attention."""
     if not found.comparison.lost_every_seed(found.variant):
         return ""

@@ -7,13 +7,21 @@ import pytest
 from bench.api import registry
 
 CLAIM_NOTHING = {
+    "concat_topk",
     "dropped_sum",
     "fertility_hinge",
+    "gated_sum",
+    "general_activated",
     "hard_gumbel_st",
+    "hardmax",
     "last_state",
+    "logistic_sigmoid",
     "max_pooling",
+    "max_readout",
     "mean_pooling",
     "mlp_dot",
+    "nadaraya_watson",
+    "none_position",
     "softmax_off_by_one",
 }
 """Their papers report no advantage that could appear, so that no size is asked of them."""
@@ -22,7 +30,9 @@ SIZE_UNKNOWN = {
     "agreement_l2",
     "agreement_trace",
     "global_fertility",
+    "mi_coverage",
     "milk",
+    "ssmax",
     "supervised_attention",
 }
 """Nobody here has looked up the sizes of their papers yet. A name leaves once its text has one."""

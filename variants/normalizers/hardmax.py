@@ -53,6 +53,11 @@ class HardmaxConfig(Config):
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Xu et al. draw the key in training, and report no measurement of training with the "
+        "likeliest key, so that nothing is claimed for it. Here the baseline recalls nearly every "
+        "pair, which leaves no room above it."
+    ),
     cost=1.1,
 )
 class HardmaxNormalizer(Normalizer):

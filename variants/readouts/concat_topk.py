@@ -48,6 +48,11 @@ class ConcatTopKConfig(Config):
         text="Weston et al., 2015", url="https://arxiv.org/abs/1410.3916", where="section 3.1"
     ),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "No paper reports this readout, so that no advantage is claimed; Weston et al. put chosen "
+        "facts side by side in a memory network. Here the baseline recalls nearly every pair, "
+        "which leaves no room above it."
+    ),
     cost=1.5,
 )
 class ConcatTopK(Readout):

@@ -44,6 +44,11 @@ class GatedSumConfig(Config):
         text="Li et al., 2016", url="https://arxiv.org/abs/1511.05493", where="equation 7"
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    does_not_show=(
+        "Li et al. gate the nodes of a graph before they are added up, and report no measurement "
+        "of the gates alone. Here attention weights choose already, so that gates have little left "
+        "to choose."
+    ),
 )
 class GatedSum(Readout):
     """sum_s a_s sigmoid(v_s W + b) v_s, or sigmoid(q W + b) sum_s a_s v_s, unit by unit.

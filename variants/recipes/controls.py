@@ -57,6 +57,11 @@ register_recipe(
         where="without section 3.5",
     ),
     default_task=DefaultTask(task="offset"),
+    does_not_show=(
+        "Vaswani et al. add positions because attention alone knows no order, so that no advantage "
+        "of leaving them out is claimed. Here the baseline has no positions either, and the two "
+        "are one network."
+    ),
 )
 
 register_recipe(
@@ -75,5 +80,10 @@ register_recipe(
     title="Value of the heaviest key alone",
     citation=Citation(text="Bengio et al., 2013", url="https://arxiv.org/abs/1308.3432"),
     default_task=DefaultTask(task="recall"),
+    does_not_show=(
+        "Bengio et al. write about gradients through choices and report nothing about attention, "
+        "so that no advantage is claimed. Here the baseline recalls nearly every pair, which "
+        "leaves no room above it."
+    ),
     cost=1.1,
 )

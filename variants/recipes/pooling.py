@@ -73,6 +73,11 @@ register_recipe(
         where="sections 2.2 and 2.3",
     ),
     default_task=DefaultTask(task="hier_doc"),
+    does_not_show=(
+        "Yang et al. report 0.6 to 1.6 points of accuracy more than for means of words and of "
+        "sentences, on six large sets of reviews and answers. Here its mean is higher, but the "
+        "seeds do not decide the difference."
+    ),
 )
 
 register_recipe(

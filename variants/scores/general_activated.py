@@ -45,6 +45,10 @@ class GeneralActivatedConfig(Config):
     ),
     cost=1.15,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
+    does_not_show=(
+        "Ma et al. use it to find words of a review that tell an opinion, and report no "
+        "measurement beside other scores. Here it finds places as well as the baseline does."
+    ),
 )
 class GeneralActivatedScore(Score):
     """f(k.W q + b); time O(L S Ek + L Eq Ek) per head.
