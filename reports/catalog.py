@@ -150,9 +150,9 @@ class Catalog:
         """The same task with nothing ablated, empty where its options remove no input."""
         return self.task(task).whole
 
-    def pipeline_check(self, task: str) -> str:
-        """Why the comparison of a task is no evidence, empty where it is."""
-        return clean(self.task(task).pipeline_check)
+    def pipeline_check(self, task: str, backbone: str) -> str:
+        """Why the comparison of a task over a network is no evidence, empty where it is."""
+        return clean(self.task(task).pipeline_check_of(backbone))
 
     def published_results(self, task: str) -> list[PublishedResult]:
         """Published numbers beside which the scores of a task are read."""

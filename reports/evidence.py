@@ -12,6 +12,7 @@ from reports.numbers import counted, p_text, plain
 from reports.prose import join
 from reports.ranked_table.comparison import LEVEL, Comparison
 from reports.ranked_table.headline import at_the_end
+from reports.ranked_table.marks import RULE_MARK
 from reports.ranked_table.steps_to_threshold import STEPS, resolution
 from reports.training_cost import differs, relative_cost
 
@@ -198,7 +199,8 @@ def _non_neural(need: Need) -> str:
     if not comparison.without:
         return ""
     name, by_seed = next(iter(comparison.without.items()))
-    return f"{plain(fmean(by_seed.values()))} ({name})"
+    rule = f", {RULE_MARK}" if comparison.ceiling else ""
+    return f"{plain(fmean(by_seed.values()))} ({name}{rule})"
 
 
 def _ties(need: Need) -> str:

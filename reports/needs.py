@@ -190,9 +190,8 @@ def divided(found: Sequence[Need]) -> tuple[list[Need], list[Need], list[Need]]:
 
 def decides(comparison: Comparison) -> bool:
     """Whether a comparison can say which variant to choose; a pipeline check cannot."""
-    task = comparison.catalog.task(comparison.task)
     fair = [name for name in comparison.contenders if name in comparison.compared]
-    if not task.decides(comparison.task):
+    if not comparison.was_to_decide:
         return False
     return bool(comparison.ranking) and comparison.most_seeds > 1 and len(fair) > 1
 
@@ -238,7 +237,12 @@ def _p_better(comparison: Comparison, variant: str, other: str | None) -> float:
 
 
 def _below_non_neural(comparison: Comparison, variant: str) -> bool:
-    """Whether there is a non-neural baseline that some seed of a variant does not beat."""
+    """Whether there is a non-neural baseline that some seed of a variant does not beat.
+
+    The rule of the data is none: nothing can beat it.
+    """
+    if comparison.ceiling:
+        return False
     return bool(comparison.without) and variant not in comparison.beats_the_rest
 
 

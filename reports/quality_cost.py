@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from reports.blocks import PointKind, QualityCost, QualityPoint
+from reports.blocks import PointKind, QualityCost, QualityPoint, clean
 from reports.catalog import Catalog
 from reports.folder import RunFolder
 from reports.needs import decides, needs
@@ -86,8 +86,9 @@ def improvement(found: Sequence[Comparison], variant: str, other: str) -> Interv
 
 
 def use_of(comparison: Comparison) -> str:
-    """The use of attention that a comparison is of; the task where it has none."""
-    return comparison.catalog.family(comparison.task) or comparison.task
+    """The use of attention that a comparison counts with; the task where it has none."""
+    known = comparison.catalog.task(comparison.task)
+    return clean(known.counts_with or known.family) or comparison.task
 
 
 def of_each_use(found: Sequence[Comparison]) -> list[list[Comparison]]:

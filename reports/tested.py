@@ -6,7 +6,4 @@ from reports.ranked_table.comparison import Comparison
 
 def tested_comparisons(folder: RunFolder) -> list[Comparison]:
     """Comparisons with primary hypotheses, by the metric that their task declared."""
-    known = folder.catalog
-    return [
-        one for one in folder.comparisons if one.primary and known.task(one.task).decides(one.task)
-    ]
+    return [one for one in folder.comparisons if one.primary and one.was_to_decide]

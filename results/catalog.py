@@ -105,10 +105,16 @@ class CatalogTask:
     """Name of the metric that ranks."""
     family: str = ""
     """The use of attention that it stands for."""
+    counts_with: str = ""
+    """The use with which it counts as one over all tasks, where that is another one."""
     whole: str = ""
     """The same task with no input ablated; empty where it has no such options."""
     pipeline_check: str = ""
     """Why its comparison is no evidence, in one sentence; empty where it is."""
+    pipeline_check_over: Mapping[str, str] = field(default_factory=dict)
+    """The same of single networks, by the name of the backbone."""
+    rule_baseline: str = ""
+    """The non-neural baseline that is the rule of the data; empty where none is."""
     published_results: tuple[PublishedResult, ...] = ()
     needs_download: bool = True
     generated: bool = False
@@ -127,16 +133,25 @@ class CatalogTask:
     """Learning rates that calibration tried, by competitor (`bench.api.calibration.competitor`);
     None where the run stored nothing of it."""
 
-    def decides(self, selector: str) -> bool:
-        """Whether its comparison was to decide something, for planners and reports alike.
+    def pipeline_check_of(self, backbone: str) -> str:
+        """Why a comparison is no evidence, in one sentence; empty where it is.
+
+        Args:
+            backbone: The network of the comparison, as `usual` gives it.
+        """
+        return self.pipeline_check or self.pipeline_check_over.get(backbone.partition("[")[0], "")
+
+    def decides(self, selector: str, backbone: str) -> bool:
+        """Whether a comparison was to decide something, for planners and reports alike.
 
         Input ablations do not: they ask whether an input matters, not which variant to choose. Nor
         do pipeline checks, which are no evidence.
 
         Args:
-            selector: Canonical, under which the catalog has it.
+            selector: Canonical, under which the catalog has the task.
+            backbone: The network of the comparison.
         """
-        return self.whole in ("", selector) and not self.pipeline_check
+        return self.whole in ("", selector) and not self.pipeline_check_of(backbone)
 
     def margin_by(self, metric: str, usual: float | None) -> float | None:
         """Largest difference by a metric without practical meaning; None where there is none.
@@ -168,6 +183,10 @@ class CatalogTask:
             margin=as_number(data.get("margin")),
             trained_to=as_number(data.get("trained_to")),
             tuned=_counts(data.get("tuned")),
+            pipeline_check_over={
+                name: as_text(why)
+                for name, why in as_object(data.get("pipeline_check_over")).items()
+            },
         )
 
 

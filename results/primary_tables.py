@@ -7,7 +7,7 @@ from typing import Literal
 import pandas as pd
 
 from results.catalog import CatalogTask, RunCatalog
-from results.comparable import SAME, SPLITS, comparable
+from results.comparable import SAME, SPLITS, comparable, usual
 from results.frame import final_values, scores
 from results.looks import Looks
 from results.statistics import Decision, Ended, Hypothesis, SequentialTable, decide
@@ -76,7 +76,7 @@ def primary_tables(
         metric = catalog.metrics.get(task.primary) if task else None
         if task is None or metric is None or metric.better == "none":
             continue
-        if task.decides(selector):
+        if task.decides(selector, usual(group, "backbone")):
             mine = rows[rows["cell"].isin(group["cell"])]
             found.append(_table(mine, group, catalog, red, task))
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -93,6 +94,9 @@ class Task:
     """Whether the ranking metric is about single words, which not every output predicts."""
     family: ClassVar[str] = ""
     """The use of attention that the task stands for, `image captioning`; members share it."""
+    counts_with: ClassVar[str] = ""
+    """Another use of attention with which it counts as one over all tasks, because some of its
+    cells are the same networks on the same data; empty where it counts with its family."""
     comparison: ClassVar[tuple[Entry, ...]] = ()
     """Mechanisms that are worth comparing here; the planner adds controls and baseline."""
     calibration: ClassVar[tuple[Setting, ...]] = ()
@@ -102,6 +106,9 @@ class Task:
     """Why its comparison shows that the pipeline works and is no evidence about any variant, in one
     sentence: a non-neural baseline wins, or nothing separates; empty where it is evidence. A size
     may say that it is (`TaskPreset.evidence`)."""
+    pipeline_check_over: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The same of single networks, by the name of the backbone, where others are evidence; a task
+    has one or the other."""
     margin: ClassVar[float | None] = None
     """Largest difference of what ranks that has no practical meaning here, > 0, in the unit of the
     metric; None where it is that of the metric."""
@@ -183,6 +190,21 @@ class Task:
         return cls.chance
 
     @classmethod
+    def rule_baseline_of(cls, config: Any) -> str:
+        """Name of the non-neural baseline that is the rule by which the data are made.
+
+        Where it has the best possible score, nothing can be better, and reports print it as a
+        ceiling and not as a competitor.
+
+        Args:
+            config: Options of this very task.
+
+        Returns:
+            A name that `baselines` gives; empty where none is the rule.
+        """
+        return ""
+
+    @classmethod
     def trained_to_of(cls, config: Any) -> float | None:
         """`trained_to` under these options, for reports too, which make no task; None if unknown.
 
@@ -214,10 +236,17 @@ class Task:
         return cls.comparison if own is None else own
 
     @classmethod
-    def pipeline_check_at(cls, sizes: str) -> str:
-        """Why it is no evidence at the sizes of a preset; empty where it is."""
+    def pipeline_check_at(cls, sizes: str, backbone: str = "") -> str:
+        """Why it is no evidence at the sizes of a preset; empty where it is.
+
+        Args:
+            sizes: Name of the preset.
+            backbone: Name of the network; empty for what holds of all networks.
+        """
         size = cls.presets.get(sizes)
-        return "" if size is not None and size.evidence else cls.pipeline_check
+        if size is not None and size.evidence:
+            return ""
+        return cls.pipeline_check or cls.pipeline_check_over.get(backbone, "")
 
     @classmethod
     def ranking_metric(cls) -> Metric:

@@ -64,6 +64,10 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
     lines.append(f"**Metrics.** {'; '.join(metrics)}; the first one ranks.")
     if target.pipeline_check:
         lines.append(f"**Pipeline check, not evidence.** {escape(target.pipeline_check)}")
+    lines += [
+        f"**Pipeline check over {code_span(name)}, not evidence.** {escape(why)}"
+        for name, why in target.pipeline_check_over.items()
+    ]
     if target.seen_in_training:
         lines.append(f"**Seen in training.** {escape(target.seen_in_training)}")
     if SIZE in target.presets:

@@ -111,8 +111,15 @@ def describe_task(asked: str, task: Selector, preset: str = "") -> CatalogTask:
         url=cited.url if cited else "",
         primary=target.ranking_metric().name,
         family=target.family,
+        counts_with=target.counts_with,
         whole=whole_task(chosen).show() if target.ablated_inputs else "",
         pipeline_check=target.pipeline_check_at(preset),
+        pipeline_check_over={
+            name: why
+            for name in target.pipeline_check_over
+            if (why := target.pipeline_check_at(preset, name))
+        },
+        rule_baseline=target.rule_baseline_of(config),
         published_results=tuple(one for one in target.published_results if one.holds_for(chosen)),
         needs_download=target.needs_download,
         generated=target.is_generated(),

@@ -169,7 +169,7 @@ def quality_cell(
         revisions=revisions(spec, task.name, backbone),
     )
     target = registry.find(TASKS, task.name).target
-    check = bool(target.pipeline_check_at(request.sizes))
+    check = bool(target.pipeline_check_at(request.sizes, backbone.name))
     asked_task = AskedTask(shown, task)
     return PlannedCell(cell, _expected(size, protocol, spec), spec, asked_task, check=check)
 

@@ -77,6 +77,21 @@ class Comparison:
         return tuple(usual(self.frame, column) for column in BESIDE_SCORES)
 
     @property
+    def backbone(self) -> str:
+        """The network that most variants have."""
+        return usual(self.frame, "backbone")
+
+    @property
+    def pipeline_check(self) -> str:
+        """Why it is no evidence, in one sentence; empty where it is."""
+        return self.catalog.pipeline_check(self.task, self.backbone)
+
+    @property
+    def was_to_decide(self) -> bool:
+        """Whether it is neither a pipeline check nor an input ablation."""
+        return self.catalog.task(self.task).decides(self.task, self.backbone)
+
+    @property
     def variants(self) -> list[str]:
         """Every variant that was asked, with or without a value."""
         return sorted(str(name) for name in self.frame["variant"].unique())
@@ -284,7 +299,7 @@ class Comparison:
 
     @cached_property
     def without(self) -> dict[str, dict[int, float]]:
-        """Test score by seed of non-neural baselines, best mean first.
+        """Test score by seed of non-neural baselines, best mean first, of equals the rule.
 
         It is the same in every cell of a task and seed, so the newest cell speaks for all.
         """
@@ -293,13 +308,31 @@ class Comparison:
         for (name, seed), values in rows.groupby(["baseline", "seed"])["value"]:
             found.setdefault(clean(str(name)), {})[int(str(seed))] = float(values.iloc[-1])
         side = 1.0 if self.better == "lower" else -1.0
-        return dict(sorted(found.items(), key=lambda item: side * fmean(item[1].values())))
+
+        def order(item: tuple[str, Mapping[int, float]]) -> tuple[float, bool]:
+            return side * fmean(item[1].values()), item[0] != self._rule
+
+        return dict(sorted(found.items(), key=order))
 
     @property
     def contenders(self) -> list[str]:
         """Variants with a score and a green certificate that are no controls."""
         fair = [name for name in self.scores if name not in self.red]
         return [name for name in fair if not self.catalog.variant(name).is_control]
+
+    @property
+    def ceiling(self) -> str:
+        """The non-neural baseline that is the rule of the data, which nothing can beat; or nothing.
+
+        A rule that is learned from too few examples is a competitor as others are.
+        """
+        best = self.catalog.level(self.task, "ceiling")
+        found = self.without.get(self._rule, {}).values()
+        return self._rule if found and all(value == best for value in found) else ""
+
+    @property
+    def _rule(self) -> str:
+        return clean(self.catalog.task(self.task).rule_baseline)
 
     @property
     def beats_the_rest(self) -> list[str]:

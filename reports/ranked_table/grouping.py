@@ -32,8 +32,14 @@ def comparisons(
     aside = every[(every["baseline"] != "") & (every["split"] == "test")]
     aside = aside[aside["status"] == "ok"].sort_values("finished", kind="stable")
     tasks = [str(group["task"].iloc[0]) for group in groups]
-    names = [catalog.task_label(t) + (PIPELINE if catalog.pipeline_check(t) else "") for t in tasks]
-    titles = [name + more for name, more in zip(names, distinguished(groups, names), strict=True)]
+    names = [catalog.task_label(task) for task in tasks]
+    checked = [
+        PIPELINE if catalog.pipeline_check(task, usual(group, "backbone")) else ""
+        for task, group in zip(tasks, groups, strict=True)
+    ]
+    titles = [
+        "".join(parts) for parts in zip(names, checked, distinguished(groups, names), strict=True)
+    ]
     found: list[Comparison] = []
     for at, (task, title) in enumerate(zip(tasks, titles, strict=True), start=1):
         mine = rows_of[at - 1]

@@ -7,6 +7,8 @@ from reports.catalog import Certificates, certificate_of
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import against_ranks
 
+RULE_MARK = "the rule of the data, a ceiling"
+"""Beside a non-neural baseline that nothing can beat."""
 MARKS = {
     "baseline": "the differences are to it",
     "control": "a reference, not a mechanism to choose",

@@ -30,9 +30,10 @@ TOO_FEW = (
 )
 MOST_ROWS = 40
 HOW_TO_READ = (
-    "Wins, ties and losses count the comparisons in which a variant is significantly better, n.s. "
-    "or significantly worse. Tasks of one use of attention are dependent, so the other columns "
-    "count each use once; all diagnostic tests together are one use here. {sign_test}P(better) is "
+    "Tasks of one use of attention are dependent, so all columns but the counts of comparisons "
+    "count each use once; all diagnostic tests together are one use here. A use is won if the "
+    "variant is significantly better in more of its comparisons than it is significantly worse, "
+    "lost if in fewer, and tied if in as many, such as none. {sign_test}P(better) is "
     "the probability that a run is better than a run of the baseline, averaged over uses, with a "
     "95% bootstrap interval, or without one where there are fewer than three uses. The "
     "interquartile mean is that of the middle half of all runs, where 0 is uniform attention and "
@@ -125,9 +126,9 @@ def _columns(baseline: str) -> tuple[Column, ...]:
             better="lower",
             help=place,
         ),
-        Column(title=f"Against {baseline}", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
+        Column(title=f"Against {baseline}", unit="uses won\N{EN DASH}tied\N{EN DASH}lost"),
         Column(title=SIGN_TEST, unit="better of differing, p", help=test),
-        Column(title="Against uniform", unit="wins\N{EN DASH}ties\N{EN DASH}losses"),
+        Column(title="Against uniform", unit="uses won\N{EN DASH}tied\N{EN DASH}lost"),
         Column(title=SIGN_TEST, unit="better of differing, p", help=test),
         Column(title="P(better)", unit=f"than {baseline}", numeric=True, better="higher"),
         Column(title="Interquartile mean", numeric=True, better="higher", help=IQM_HELP),
@@ -176,7 +177,7 @@ def _over_uses(found: Sequence[Comparison], value: Callable[[Comparison], float]
 def _against(
     found: Sequence[Comparison], variant: str, others: Sequence[str | None]
 ) -> tuple[TableCell, TableCell]:
-    """Significant wins, ties and losses, and the sign test on means."""
+    """Uses with more significant wins than losses, as many, and fewer; the sign test on means."""
     pairs = [
         (one, other)
         for one, other in zip(found, others, strict=True)
@@ -184,19 +185,32 @@ def _against(
     ]
     if not pairs:
         return TableCell(text=NO_VALUE, sort=""), TableCell(text=NO_VALUE, sort="")
-    wins = sum(beats(one, variant, other) for one, other in pairs)
-    losses = sum(beats(one, other, variant) for one, other in pairs)
-    leads = Counter[str]()
-    for one, other in pairs:
-        leads[use_of(one)] += _ahead(one, variant, other) - _ahead(one, other, variant)
-    ahead, behind = (sum(sign * lead > 0 for lead in leads.values()) for sign in (1, -1))
-    counts = TableCell(
-        text="\N{EN DASH}".join(map(str, (wins, len(pairs) - wins - losses, losses)))
-    )
+    wins, ties, losses = _signs(pairs, variant, beats)
+    ahead, _, behind = _signs(pairs, variant, _ahead)
+    counts = TableCell(text="\N{EN DASH}".join(map(str, (wins, ties, losses))))
     if ahead + behind < LEAST_DIFFERING:
         return counts, TableCell(text=NO_VALUE, sort="")
     p = sign_test(ahead, behind)
     return counts, TableCell(text=f"{ahead} of {ahead + behind}, {probability(p)}", sort=p)
+
+
+def _signs(
+    pairs: Sequence[tuple[Comparison, str]],
+    variant: str,
+    better: Callable[[Comparison, str, str], bool],
+) -> tuple[int, int, int]:
+    """Uses in which a variant is better in more comparisons than worse, in as many, and in fewer.
+
+    Args:
+        pairs: Comparisons, each with the variant that is the reference there.
+        variant: Who is compared.
+        better: Whether the first of two variants is better than the second.
+    """
+    leads = Counter[str]()
+    for one, other in pairs:
+        leads[use_of(one)] += better(one, variant, other) - better(one, other, variant)
+    signs = Counter((lead > 0) - (lead < 0) for lead in leads.values())
+    return signs[1], signs[0], signs[-1]
 
 
 def _middle(

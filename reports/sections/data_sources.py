@@ -51,7 +51,7 @@ def caveats(folder: RunFolder, comparison: Comparison) -> list[Paragraph]:
         for sentence, cells in folder.notes.get(comparison.task, {}).get(CAVEAT, {}).items()
         if any(one.record.id in here for one in cells)
     ]
-    why = folder.catalog.pipeline_check(comparison.task)
+    why = comparison.pipeline_check
     mark = [f"{NO_EVIDENCE} {why}{in_this_run([comparison])}"] if why else []
     return [Paragraph(text) for text in mark + told]
 

@@ -1,7 +1,7 @@
 """What was to be decided before the run, and how much of it was, a line a comparison."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from reports.blocks import Block, Bullets, Paragraph, Section
 from reports.catalog import Catalog
@@ -34,7 +34,8 @@ LOOKS = (
 )
 CHECKS = (
     "Pipeline checks are left out here and in every summary, for they are no evidence. The reason "
-    "was written down before this run, for the size that it names:"
+    "is about the size that it names. A mark may be set after scores were seen, because it only "
+    "takes evidence away:"
 )
 
 
@@ -49,7 +50,14 @@ def decisions_section(folder: RunFolder) -> Section | None:
         blocks=(
             Paragraph(HYPOTHESES),
             Paragraph(
-                " ".join((decided_share(tested), outcomes_text(tested), *comparisons_text(tested)))
+                " ".join(
+                    (
+                        *_of_all(folder),
+                        decided_share(tested),
+                        outcomes_text(tested),
+                        *comparisons_text(tested),
+                    )
+                )
             ),
             Paragraph(ERRORS),
             *_about_looks(folder),
@@ -72,52 +80,69 @@ def scope(folder: RunFolder) -> str:
     tasks = f"{counted(len(names), 'task')}{more}"
     if not folder.comparisons:
         return tasks
-    known = folder.catalog
-    checks = sum(bool(known.pipeline_check(one.task)) for one in folder.comparisons)
+    parts = _kinds_of_comparisons(folder)
+    of_which = f", of which {join(parts)}" if parts else ""
+    return f"{tasks}, {counted(len(folder.comparisons), 'comparison')}{of_which}"
+
+
+def _kinds_of_comparisons(folder: RunFolder) -> list[str]:
+    """How many comparisons are no evidence, test nothing, and are tested; nothing if all are."""
+    checks = sum(bool(one.pipeline_check) for one in folder.comparisons)
     tested = len(tested_comparisons(folder))
     rest = len(folder.comparisons) - checks - tested if tested else 0
     parts = [
         (checks, "is a pipeline check" if checks == 1 else "are pipeline checks"),
         (rest, f"{'has' if rest == 1 else 'have'} no hypothesis to test"),
+        (tested, f"{'is' if tested == 1 else 'are'} tested"),
     ]
-    told = [f"{count} {what}" for count, what in parts if count]
-    of_which = f", of which {join(told)}" if told else ""
-    return f"{tasks}, {counted(len(folder.comparisons), 'comparison')}{of_which}"
+    return [f"{count} {what}" for count, what in parts if count] if checks or rest else []
+
+
+def _of_all(folder: RunFolder) -> list[str]:
+    """Which comparisons are counted here, a sentence; none where all are."""
+    parts, every = _kinds_of_comparisons(folder), counted(len(folder.comparisons), "comparison")
+    return [f"Of {every}, {join(parts)}; these last are counted here."] if parts else []
 
 
 def left_out(folder: RunFolder) -> list[str]:
     """Pipeline checks, each with the reason why it is no evidence, and how it was in this run."""
-    known = folder.catalog
-    found: dict[str, list[Comparison]] = {}
+    found: dict[tuple[str, str], list[Comparison]] = {}
     for one in folder.comparisons:
-        if known.pipeline_check(one.task):
-            found.setdefault(one.task, []).append(one)
+        if one.pipeline_check:
+            found.setdefault((one.task, one.pipeline_check), []).append(one)
     return [
-        f"{known.task_label(task)}: {known.pipeline_check(task)}{in_this_run(comparisons)}"
-        for task, comparisons in found.items()
+        f"{folder.catalog.task_label(task)}: {why}{in_this_run(comparisons)}"
+        for (task, why), comparisons in found.items()
     ]
 
 
 def in_this_run(comparisons: Sequence[Comparison]) -> str:
-    """How many variants passed the references of a pipeline check after all."""
+    """How many variants passed the references of a pipeline check after all; empty where none did.
+
+    Both numbers are told, because the reason of a mark is about one of the two references.
+    """
     better = {name for one in comparisons for name in one.beats_the_rest}
-    above = {
-        asked.variant
+    tested = [
+        (asked.variant, found.outcome == "better")
         for one in comparisons
         for asked, found in one.primary.items()
-        if asked.reference == one.uniform_baseline and found.outcome == "better"
-    }
+        if asked.reference == one.uniform_baseline
+    ]
+    above = {name for name, passed in tested if passed}
     if not better and not above:
         return ""
     every = counted(len({name for one in comparisons for name in one.contenders}), "variant")
     told = []
-    if better:
-        are = "is" if len(better) == 1 else "are"
-        told.append(f"{len(better)} {are} better than the best non-neural baseline in every seed")
-    if above:
-        are = "is" if len(above) == 1 else "are"
-        told.append(f"{len(above)} {are} significantly above uniform attention")
+    if tested:
+        told.append(f"{_count(above)} significantly above uniform attention")
+    if any(one.without for one in comparisons):
+        told.append(f"{_count(better)} better than the best non-neural baseline in every seed")
     return f" In this run, of {every}, {join(told)}. A mark is not lifted after scores were seen."
+
+
+def _count(names: Collection[str]) -> str:
+    """A number with its verb."""
+    return "none is" if not names else f"{len(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _not_shown(folder: RunFolder) -> list[Block]:

@@ -36,7 +36,7 @@ def findings_section(folder: RunFolder) -> Section | None:
 
 def _overall(comparisons: Sequence[Comparison]) -> str:
     everything = [comparison for comparison in comparisons if comparison.ranking]
-    ranked = [one for one in everything if not one.catalog.pipeline_check(one.task)]
+    ranked = [one for one in everything if not one.pipeline_check]
     if not ranked:
         return "Choose nothing from this run. All of its comparisons are pipeline checks."
     tested = [comparison for comparison in ranked if _repeated(comparison)]
@@ -131,7 +131,7 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
         return f"{_joined(comparison, leaders)} are tied. {lead}. {late}".strip()
     if leaders and leaders[0].variant == best:
         beaten = _beaten(comparison)
-        if beaten and comparison.catalog.pipeline_check(comparison.task):
+        if beaten and comparison.pipeline_check:
             reason = "This is a pipeline check, and no reason to choose a variant."
             return f"{lead}, significantly better than {beaten}. {reason}"
         if beaten:
@@ -258,8 +258,10 @@ def _widths(widths: Sequence[float]) -> str:
 
 
 def _without(comparison: Comparison) -> str:
-    """Say so where no network is needed to do as well."""
+    """Say so where no network is needed to do as well, and the data are not made by that rule."""
     if not comparison.without or not comparison.contenders or comparison.beats_the_rest:
+        return ""
+    if comparison.ceiling:
         return ""
     best, by_seed = next(iter(comparison.without.items()))
     level = plain(fmean(by_seed.values()))

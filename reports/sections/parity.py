@@ -46,8 +46,9 @@ def parity_section(folder: RunFolder) -> Section | None:
 
 def _told(folder: RunFolder, held: list[Comparison]) -> str:
     """In how many comparisons all networks are of one size, and whether all were tuned alike."""
-    whole = counted(len(held), "comparison")
-    text = f"In {_equal(held, 'parameters_count')} of {whole} all networks have the parameters of "
+    checks = ", pipeline checks among them" if any(one.pipeline_check for one in held) else ""
+    whole = f"{counted(len(held), 'comparison')} of the baseline with another variant{checks}"
+    text = f"In {_equal(held, 'parameters_count')} of {whole}, all networks have the parameters of "
     text += "the baseline's within 2%"
     known = [
         one for one in held if math.isfinite(_share(one, folder.catalog.baseline, NETWORK_FLOPS))

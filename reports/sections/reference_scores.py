@@ -11,6 +11,10 @@ from reports.numbers import counted, digits_for, plain, with_interval
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, t_interval
 
+CEILING = (
+    "{name} is the rule by which the data are made, which nothing can beat, so it is a ceiling and "
+    "not a competitor."
+)
 NOT_OURS = "These numbers are not comparable with the table above, and they are not ranked."
 
 
@@ -35,6 +39,8 @@ def without_sentence(comparison: Comparison) -> str:
     told = f"Non-neural baseline: {values}{f' ({unit})' if unit else ''}."
     if comparison.better == "none" or not comparison.contenders:
         return told
+    if comparison.ceiling:
+        return f"{told} {CEILING.format(name=comparison.ceiling)}"
     best, fair = next(iter(levels)), comparison.contenders
     return f"{told} Better than {best} in every seed: {_of(comparison, fair)}."
 

@@ -8,6 +8,7 @@ from reports.folder import RunFolder
 from reports.needs import beats
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.marks import RULE_MARK
 from reports.ranked_table.steps_to_threshold import not_reached
 from reports.sections.reference_scores import level_text, without_levels
 
@@ -162,6 +163,7 @@ def _without(comparison: Comparison) -> TableCell:
     first = next(iter(levels), "")
     return TableCell(
         text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
+        marks=(RULE_MARK,) if comparison.ceiling else (),
         sort=levels[first].estimate if first else "",
     )
 

@@ -68,6 +68,12 @@ class StringAlignment(Transduction):
         "Links are scored up to 8 symbols; accuracies beyond that cannot be memory."
     )
     family = "alignment"
+    pipeline_check_over = {
+        "transformer_seq2seq": (
+            "At the quick size IBM model 1 aligns better in every seed than the one variant over a "
+            "transformer (a mean error of 0.04 against 0.08)."
+        )
+    }
     comparison = (
         *ALIGNERS,
         *(
@@ -110,6 +116,11 @@ class StringAlignment(Transduction):
         found += scores_by_length(answers, longest)
         about = alignment_scores(answers, longest)
         return found + [scored for scored in about if scored.metric not in LINKS]
+
+    @classmethod
+    def rule_baseline_of(cls, config: TransductionConfig) -> str:
+        """Where each symbol is written at its place, all links are on the diagonal."""
+        return "diagonal" if config.rule in ("copy", "dict") else ""
 
     def baselines(self) -> Mapping[str, float]:
         """Error rate of the diagonal, and of IBM model 1 that has counted pairs of training."""

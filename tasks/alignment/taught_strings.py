@@ -62,6 +62,7 @@ class TaughtStrings(StringAlignment):
     """
 
     family = "supervised attention"
+    pipeline_check_over = {}
     comparison = teachers("taught_strings")
     presets = {
         "smoke": TaskPreset(

@@ -97,6 +97,10 @@ class MethodNaming(WordPairs):
 
     metrics = (SUBTOKEN_F1, SEQUENCE_ACCURACY, UNKNOWN_SAID)
     family = FAMILY
+    pipeline_check = (
+        "At the quick size no network is better in every seed than copying the source: F1 of "
+        "sub-tokens is 0.09 for the best network, and 0.08 for copying."
+    )
     # a third of the parts of names are in the body, so pointing alone can score here; in `oov_copy`
     # it could output no known word, and in `django` no mark
     comparison = (*COPYING, Entry(variant="pointer_net"))

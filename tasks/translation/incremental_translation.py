@@ -53,6 +53,8 @@ class IncrementalTranslation(Captions):
     """Captions under an online encoder: BLEU, and the delay of each word."""
 
     family = "incremental translation"
+    # without streaming it trains networks of `translation` on the same sentences
+    counts_with = "translation"
     comparison = (
         Entry(variant="additive"),
         Entry(variant="luong_local_m"),

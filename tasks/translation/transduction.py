@@ -212,6 +212,11 @@ class Transduction(Task):
         tokens = [fmean(each) * length + 1 for length in cls._beyond(config)]
         return constant_prefix(1 / max(1, heard), tokens, max(each))
 
+    @classmethod
+    def rule_baseline_of(cls, config: TransductionConfig) -> str:
+        """To copy the source, or to translate word for word by a dictionary that was counted."""
+        return {"copy": "copy the source", "dict": "word for word"}.get(config.rule, "")
+
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh pairs, or the fixed ones in random order."""
         config = self.config

@@ -363,7 +363,14 @@ class Compared:
     def is_evidence(self) -> bool:
         """Whether no input is ablated, and it is more than a check of the pipeline."""
         whole = self.about.get("whole", "") in ("", self.task)
-        return whole and not self.about.get("pipeline_check")
+        over = self.about.get("pipeline_check_over", {})
+        return whole and not self.about.get("pipeline_check") and self.network not in over
+
+    @cached_property
+    def network(self) -> str:
+        """Name of the network that most variants have."""
+        uses = self.rows.groupby("backbone")["variant"].nunique().sort_index()
+        return str(uses.idxmax()).partition("[")[0]
 
     @property
     def decides(self) -> bool:

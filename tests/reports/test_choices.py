@@ -25,7 +25,7 @@ from reports.evidence import evidence_text
 from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES, table_text
 from reports.needs import needs
-from reports.quality_cost import quality_cost
+from reports.quality_cost import of_each_use, quality_cost
 from reports.ranked_table.comparison import Comparison
 from reports.render import render
 from reports.result_sentence import headline
@@ -275,7 +275,25 @@ def test_many_tasks_of_one_use_count_once(tmp_path: Path):
     titles = [column.title for column in table.columns]
     (row,) = [one for one in table.rows if one[0].text == "shaw_rpr"]
     assert row[titles.index("Mean rank")].text == "2.5 of 5.0", "1 and 4, not 1, 1, 1, 1 and 4"
+    assert row[titles.index("Against bahdanau")].text == "1–0–1", "of uses, not of comparisons"
     assert row[len(titles) - 1].text == "5 of 2 uses"
+
+
+def test_two_uses_that_share_networks_count_as_one(tmp_path: Path):
+    levels = {**DECIDED, OTHER: 0.7, "luong_general": 0.6}
+    folder = written(tmp_path / "run", {f"d{at}": levels for at in range(3)}).path
+    catalog = json.loads((folder / "catalog.json").read_text())
+    catalog["tasks"]["d1"]["counts_with"] = catalog["tasks"]["d0"]["family"]
+    write_json(folder / "catalog.json", catalog)
+    run = read_folder(folder)
+    assert [len(group) for group in of_each_use(run.comparisons)] == [2, 1]
+    assert len(needs(run)) == 3, "each is a use to choose for"
+    section = all_tasks_section(run)
+    assert section is not None
+    (table,) = section.blocks[1:]
+    assert isinstance(table, TableBlock)
+    (row,) = [one for one in table.rows if one[0].text == "shaw_rpr"]
+    assert row[3].text == "2–0–0"
 
 
 def test_there_is_no_summary_of_one_contender(tmp_path: Path):

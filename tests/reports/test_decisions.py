@@ -11,6 +11,7 @@ from synthetic import catalog, quality_cell, record
 from synthetic_levels import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
 from synthetic_run import markdown_of, write_run
 
+from reports import tested
 from reports.blocks import NO_VALUE, Bullets, TableBlock, TableCell
 from reports.evidence import evidence_text
 from reports.folder import RunFolder, read_folder
@@ -26,7 +27,7 @@ from reports.ranked_table.verdicts import (
 from reports.render import render
 from reports.result_sentence import headline
 from reports.sections.data_sources import NO_EVIDENCE, caveats
-from reports.sections.decisions import decisions_section, left_out
+from reports.sections.decisions import decisions_section, left_out, scope
 from reports.sections.decisions_table import _detectable
 from reports.sections.findings import _overall, _task
 from reports.sections.uses_of_attention import verdict
@@ -115,6 +116,11 @@ def test_a_pipeline_check_is_in_no_summary_and_is_named_with_its_reason(tmp_path
         "sorting: Counts win in every seed. In this run, of 2 variants, 2 are significantly "
         "above uniform attention. A mark is not lifted after scores were seen.",
     )
+    assert (
+        "Of 2 comparisons, 1 is a pipeline check and 1 is tested; these last are counted here. "
+        "The run decides 3 of 3 primary hypotheses"
+    ) in section.blocks[1].text  # type: ignore[union-attr]  # a paragraph
+    assert scope(folder).endswith("2 comparisons, of which 1 is a pipeline check and 1 is tested")
 
 
 def test_what_is_equivalent_because_both_have_the_best_score_is_told(tmp_path: Path) -> None:
@@ -325,9 +331,9 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     folder = written(tmp_path / "run", {"sorting": DECIDED}, without={"sorting": 0.7})
     (told,) = left_out(checked(folder, "sorting", "Counts win in every seed."))
     assert told == (
-        "sorting: Counts win in every seed. In this run, of 2 variants, 1 is better than the "
-        "best non-neural baseline in every seed and 2 are significantly above uniform attention. "
-        "A mark is not lifted after scores were seen."
+        "sorting: Counts win in every seed. In this run, of 2 variants, 2 are significantly above "
+        "uniform attention and 1 is better than the best non-neural baseline in every seed. A mark "
+        "is not lifted after scores were seen."
     )
     (comparison,) = folder.comparisons
     (beside,) = caveats(folder, comparison)
@@ -335,6 +341,31 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     assert _overall([comparison]) == (
         "Choose nothing from this run. All of its comparisons are pipeline checks."
     )
+
+
+def test_a_pipeline_check_tells_both_references_where_one_is_passed(tmp_path: Path) -> None:
+    levels = {BASE: 0.30, NEW: 0.31, UNIFORM: 0.90}
+    folder = written(tmp_path / "run", {"sorting": levels}, without={"sorting": 0.2})
+    (told,) = left_out(checked(folder, "sorting", "Seeds overlap with those of uniform attention."))
+    assert (
+        "of 2 variants, none is significantly above uniform attention and 2 are better than the "
+        "best non-neural baseline in every seed."
+    ) in told
+
+
+def test_one_network_of_a_task_may_be_a_pipeline_check(tmp_path: Path) -> None:
+    folder = written(tmp_path / "run", {"copying": DECIDED, "sorting": DECIDED})
+    known = folder.catalog
+    network = folder.comparisons[0].backbone.partition("[")[0]
+    del folder.__dict__["comparisons"]
+    over = {"sorting": {network: "Counts win over it."}, "copying": {"other": "Counts win."}}
+    known.tasks = {name: replace(known.task(name), pipeline_check_over=over[name]) for name in over}
+    assert [need.title for need in needs(folder)] == ["use of copying"]
+    assert [one.title for one in folder.comparisons] == ["copying", "sorting (pipeline check)"]
+    assert [text.partition(". In")[0] for text in left_out(folder)] == [
+        "sorting: Counts win over it"
+    ]
+    assert [one.task for one in tested.tested_comparisons(folder)] == ["copying"]
 
 
 def test_a_task_may_have_a_margin_of_its_own(tmp_path: Path) -> None:

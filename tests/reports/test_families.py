@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,13 +11,16 @@ from typing import cast
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_families import DIGITS, REVERSAL, TRANSLATION, write_families
+from synthetic_levels import DECIDED, written
 from synthetic_run import markdown_of, write_run
 
 from reports.export import export_tables
 from reports.folder import RunFolder, read_folder
+from reports.needs import _below_non_neural
 from reports.ranked_table.comparison import Comparison
 from reports.render import RenderedReport, render
 from reports.sections.agreement import AgreementLine, _answer
+from reports.sections.reference_scores import without_sentence
 from reports.sections.uses_of_attention import verdict
 from results.frame import curve
 from results.row import Row
@@ -49,6 +53,29 @@ def test_values_of_non_neural_baselines_stand_below_the_table(text: str) -> None
     assert "Non-neural baseline: copy the source 0.400, majority 0.250 (fraction)." in text
     # 6 contenders: the red one and the control are none
     assert "Better than copy the source in every seed: 6 of 6 variants." in text
+
+
+def test_the_rule_of_the_data_is_a_ceiling_and_no_competitor(tmp_path: Path) -> None:
+    def comparison(level: float) -> tuple[Comparison, str]:
+        path = tmp_path / str(level)
+        folder = written(path, {"copying": DECIDED}, without={"copying": level})
+        known = folder.catalog
+        one = replace(known.task("copying"), rule_baseline="naive Bayes", ceiling=1.0)
+        known.tasks = {"copying": one}
+        (found,) = folder.comparisons
+        return found, without_sentence(found)
+
+    found, told = comparison(1.0)
+    assert found.ceiling == "naive Bayes"
+    assert told.endswith(
+        "naive Bayes is the rule by which the data are made, which nothing can beat, so it is a "
+        "ceiling and not a competitor."
+    )
+    assert not any(_below_non_neural(found, name) for name in found.contenders)
+    missed, told = comparison(0.99)
+    assert missed.ceiling == "", "a rule that is not learned whole can be beaten"
+    assert "Better than naive Bayes in every seed: 0 of 2 variants." in told
+    assert all(_below_non_neural(missed, name) for name in missed.contenders)
 
 
 def test_one_bad_seed_is_enough_not_to_be_better_in_every_seed(tmp_path: Path) -> None:

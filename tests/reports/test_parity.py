@@ -69,7 +69,7 @@ def test_sizes_stand_beside_those_of_the_baseline(tmp_path: Path) -> None:
         ("scaled_dot", "1.01 k", "+1.5 %", "+1.5 %", "-50 %", "the same", "0"),
     ]
     assert "within 2%, and in 1 its FLOPs." in told
-    assert told.startswith("In 0 of 1 comparison all networks have the parameters")
+    assert told.startswith("In 0 of 1 comparison of the baseline with another variant, all ")
     assert told.endswith("In no comparison was a variant tuned with more trials than another.")
 
 

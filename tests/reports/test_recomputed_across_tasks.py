@@ -28,7 +28,7 @@ TABLE = "Mean rank"
 
 
 def use_of(one: Compared) -> str:
-    return str(one.about["family"] or one.task)
+    return str(one.about.get("counts_with") or one.about["family"] or one.task)
 
 
 def by_use(found: Sequence[Compared]) -> list[list[Compared]]:
@@ -69,7 +69,7 @@ def ahead(one: Compared, name: str, other: str) -> int:
 def check_against(
     found: Sequence[Compared], name: str, others: Sequence[str | None], told: str, tested: str
 ) -> None:
-    """Wins, ties and losses, and the sign test over uses."""
+    """Uses won, tied and lost, and the sign test over uses."""
     pairs = [
         (one, other)
         for one, other in zip(found, others, strict=True)
@@ -78,11 +78,14 @@ def check_against(
     if not pairs:
         assert (told, tested) == ("—", "—")
         return
-    wins = sum(one.beats(name, other) for one, other in pairs)
-    losses = sum(one.beats(str(other), name) for one, other in pairs)
-    assert told == f"{wins}–{len(pairs) - wins - losses}–{losses}", name
+    uses = [use_of(one) for one, _ in pairs]
+    decided = [
+        int(one.beats(name, other)) - int(one.beats(str(other), name)) for one, other in pairs
+    ]
+    net = np.sign(pd.Series(decided).groupby(uses).sum())
+    assert told == f"{sum(net > 0)}–{sum(net == 0)}–{sum(net < 0)}", name
     leads = pd.Series([ahead(one, name, str(other)) for one, other in pairs])
-    signs = np.sign(leads.groupby([use_of(one) for one, _ in pairs]).sum())
+    signs = np.sign(leads.groupby(uses).sum())
     better, differing = int((signs > 0).sum()), int((signs != 0).sum())
     if differing < LEAST_DIFFERING:
         assert tested == "—", name

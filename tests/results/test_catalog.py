@@ -33,6 +33,9 @@ WHOLE = RunCatalog(
             generated=True,
             chance=0.25,
             pipeline_check="Counts win.",
+            pipeline_check_over={"rnn_decoder": "Counts win over it."},
+            rule_baseline="copy the source",
+            counts_with="translation",
             tuned={"additive @ rnn / cross": 3},
             published_results=(NUMBER,),
         )
@@ -126,8 +129,12 @@ def test_a_published_result_without_a_number_is_left_out():
 
 
 def test_an_input_ablation_and_a_pipeline_check_decide_nothing():
-    whole = CatalogTask(whole="two_source")
-    assert whole.decides("two_source")
-    assert not whole.decides("two_source[read=first]")
-    assert CatalogTask().decides("recall[pairs=8]"), "it has no such options"
-    assert not CatalogTask(pipeline_check="Counts win.").decides("recall[pairs=8]")
+    whole, network = CatalogTask(whole="two_source"), "rnn_decoder[cell=gru]"
+    assert whole.decides("two_source", network)
+    assert not whole.decides("two_source[read=first]", network)
+    assert CatalogTask().decides("recall[pairs=8]", network), "it has no such options"
+    assert not CatalogTask(pipeline_check="Counts win.").decides("recall[pairs=8]", network)
+    over = CatalogTask(pipeline_check_over={"rnn_decoder": "Counts win over it."})
+    assert not over.decides("recall[pairs=8]", network)
+    assert not over.decides("recall[pairs=8]", "rnn_decoder")
+    assert over.decides("recall[pairs=8]", "transformer_decoder")

@@ -353,9 +353,15 @@ def is_a_sentence(text: str) -> bool:
 def test_what_a_task_says_of_its_evidence_and_ranking_reaches_the_catalog(name):
     target = registry.find("task", name).target
     assert is_a_sentence(target.pipeline_check)
+    assert all(map(is_a_sentence, target.pipeline_check_over.values()))
+    assert {*target.pipeline_check_over} <= {*registry.registrations("backbone")}
+    assert not (target.pipeline_check and target.pipeline_check_over), "one says it of all"
     options = parse(target.presets["quick"].options)
     told = describe_task(name, options)
     assert told.pipeline_check == target.pipeline_check
+    assert told.pipeline_check_over == target.pipeline_check_over
+    families = {one.target.family for one in registry.registrations("task").values()}
+    assert told.counts_with in families | {""}
     assert told.primary == target.ranking_metric().name
     assert told.primary in known_metrics([target])
     for setting in target.calibration:

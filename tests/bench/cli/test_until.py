@@ -180,7 +180,13 @@ def test_what_is_no_evidence_gets_no_seeds(tmp_path, run):
     frame, (task,) = rows_of([store]), catalog.tasks
     (table,) = primary_tables(frame, catalog, {"dot"})
     assert {*table.scores} == {*LEVELS} - {"dot"}
-    for said in ({"pipeline_check": "For a reason."}, {"whole": "another"}, {"primary": "other"}):
+    network = str(frame["backbone"].iloc[0]).partition("[")[0]
+    for said in (
+        {"pipeline_check": "For a reason."},
+        {"pipeline_check_over": {network: "For a reason."}},
+        {"whole": "another"},
+        {"primary": "other"},
+    ):
         known = replace(catalog, tasks={task: replace(catalog.tasks[task], **said)})
         assert primary_tables(frame, known, ()) == []
 

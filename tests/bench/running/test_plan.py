@@ -11,7 +11,7 @@ import torch
 
 from bench.ablate import ablation
 from bench.api import registry
-from bench.api.cell import parse_label
+from bench.api.cell import Cell, parse_label
 from bench.api.errors import BenchError, InvalidConfig, UnknownName
 from bench.api.resolve import resolve
 from bench.api.selector import Selector
@@ -324,20 +324,29 @@ def test_smoke_ranks_nothing_and_quick_is_four_seeds():
 
 @pytest.mark.parametrize("preset", ["quick", "families"])
 def test_pipeline_checks_have_two_seeds_unless_seeds_are_asked_for(preset):
-    checks = {
-        name for name, item in registry.registrations(TASKS).items() if item.target.pipeline_check
-    }
+    def is_check(cell: Cell) -> bool:
+        target = registry.find(TASKS, cell.task.partition("[")[0]).target
+        network = cell.backbone.partition("[")[0]
+        return bool(target.pipeline_check or network in target.pipeline_check_over)
 
     def seeds(**asked: int) -> dict[bool, set[int]]:
         found: dict[bool, set[int]] = {True: set(), False: set()}
         for cell in plan(Request(preset=preset, minutes=1e6, speed=False, **asked)).cells:
-            found[cell.task.partition("[")[0] in checks].add(cell.seed)
+            found[is_check(cell)].add(cell.seed)
         return found
 
     assert seeds() == {True: {0, 1}, False: set(range(PRESETS[preset].seeds))}
     assert seeds(first_seed=7)[True] == {7, 8}
     assert seeds(seeds=3) == {True: {0, 1, 2}, False: {0, 1, 2}}
     assert seeds(seeds=1) == {True: {0}, False: {0}}
+
+
+def test_of_one_task_the_network_that_is_a_pipeline_check_has_two_seeds() -> None:
+    made = plan(Request(preset="families", tasks="wikitext2_mini", minutes=1e6, speed=False))
+    seeds: dict[str, set[int]] = {}
+    for cell in made.cells:
+        seeds.setdefault(cell.backbone.partition("[")[0], set()).add(cell.seed)
+    assert seeds == {"rnn_decoder": {0, 1}, "transformer_decoder": {0, 1, 2}}
 
 
 def test_a_size_that_is_evidence_has_all_seeds_of_its_preset():
