@@ -214,6 +214,7 @@ STATED = (
     Stated(("skewed",), (3, 5), 0.05, 0.07, large=True),
     Stated(("skewed",), (8,), 0.08, 0.10, large=True),
     Stated(("near one",), (8,), 0.05, 0.06, large=True),
+    Stated(("flaky",), (3,), 0.0, 0.06, large=True),
     Stated(("one fails",), (3,), 0.29, 0.39, large=False),
     Stated(("one fails",), (3,), 0.09, 0.15, large=True),
     Stated(("one fails",), (5,), 0.28, 0.34),
