@@ -13,7 +13,7 @@ import argparse
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -51,10 +51,16 @@ DRAWS = 1000
 """Tables that the bootstrap draws; a p value of 1 / DRAWS must survive Holm's correction."""
 BOOTSTRAPPED = 1000
 """Tables on which the bootstrap is tried, which takes long."""
+RUN = 20
+"""Tables of a run, for procedures that look at all of them together."""
+UNITS = 1.0
+"""Standard deviation of the logarithms of median spreads, in the range of the metric, of published
+comparisons: from 0.0016 to 0.098."""
 FAILED, RARE, OFTEN = 20.0, 0.1, 0.2
 """A seed that does not learn is so many deviations lower, with one of these probabilities."""
 
 
+@cache
 def published_spreads(least: int = 5) -> list[Values]:
     """Standard deviations over seeds of each published comparison, in units of their median."""
     found = []
@@ -68,6 +74,7 @@ def published_spreads(least: int = 5) -> list[Values]:
     return found
 
 
+@cache
 def published_rests(least: int = 5) -> Values:
     """Scores about the mean of their variant in units of its spread, where five seeds or more ran.
 
@@ -90,8 +97,6 @@ class Tables:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.published = published_spreads()
-        self.rests = published_rests()
 
     def draw(self, kind: str, shape: tuple[int, int, int], apart: float = 0.0) -> Values:
         """Tables of a kind; contenders are better by so many median deviations."""
@@ -145,11 +150,12 @@ class Tables:
     def _shaped(self, kind: str, noise: Values) -> Values:
         if kind == "skewed":
             return 1 - self.rng.exponential(size=noise.shape)
-        return self.rng.choice(self.rests, noise.shape) if kind == "resampled" else noise
+        return self.rng.choice(published_rests(), noise.shape) if kind == "resampled" else noise
 
     def _spreads(self, tables: int, variants: int) -> Values:
-        picked = self.rng.integers(len(self.published), size=tables)
-        found = np.stack([self.rng.choice(self.published[at], variants) for at in picked])
+        published = published_spreads()
+        picked = self.rng.integers(len(published), size=tables)
+        found = np.stack([self.rng.choice(published[at], variants) for at in picked])
         return np.minimum(found, WIDEST)[..., None]
 
 
@@ -167,6 +173,73 @@ KINDS = (
     "ceiling",
     "one fails",
 )
+
+
+@dataclass(frozen=True)
+class Stated:
+    """How often the chosen test is wrong in tables of a kind, as decision 23 states it."""
+
+    kinds: tuple[str, ...]
+    seeds: tuple[int, ...]
+    least: float
+    """Share of tables, 0 to 1; 0 where only the most is stated."""
+    most: float
+    large: bool | None = None
+    """Whether it is about tables of `LARGE` variants or more, or of fewer; None for all."""
+
+    def covers(self, kind: str, variants: int, seeds: int) -> bool:
+        """Whether tables of this kind and size are meant."""
+        sizes = (True, False) if self.large is None else (self.large,)
+        return kind in self.kinds and seeds in self.seeds and (variants >= LARGE) in sizes
+
+    @property
+    def text(self) -> str:
+        """The rate in whole percent."""
+        most = f"{self.most:.0%}"
+        return f"{100 * self.least:.0f} to {most}" if self.least else f"at most {most}"
+
+    @property
+    def line(self) -> str:
+        """A line of the table of the decision."""
+        sizes = {None: "all", True: f"{LARGE} or more", False: f"fewer than {LARGE}"}[self.large]
+        names = ", ".join(f"`{kind}`" for kind in self.kinds)
+        return f"| {names} | {sizes} | {', '.join(map(str, self.seeds))} | {self.text} |"
+
+
+LARGE = 36
+STATED = (
+    Stated(("mixed",), (3,), 0.06, 0.07),
+    Stated(("opposite",), (3,), 0.05, 0.06, large=False),
+    Stated(("skewed",), (3, 5, 8), 0.06, 0.08, large=False),
+    Stated(("skewed",), (3, 5), 0.05, 0.07, large=True),
+    Stated(("skewed",), (8,), 0.08, 0.10, large=True),
+    Stated(("near one",), (8,), 0.05, 0.06, large=True),
+    Stated(("flaky",), (3,), 0.0, 0.06, large=True),
+    Stated(("one fails",), (3,), 0.29, 0.39, large=False),
+    Stated(("one fails",), (3,), 0.09, 0.15, large=True),
+    Stated(("one fails",), (5,), 0.28, 0.34),
+    Stated(("one fails",), (8,), 0.17, 0.18),
+    Stated(KINDS, (3, 5, 8), 0.0, 0.05),
+)
+"""The first that covers a table holds for it. Tests hold these rates; decision 23 quotes them."""
+
+
+def stated(kind: str, variants: int, seeds: int) -> Stated:
+    """What is stated of tables of this kind and size."""
+    return next(one for one in STATED if one.covers(kind, variants, seeds))
+
+
+def stated_table() -> list[str]:
+    """The lines of the table of decision 23; its last one is for all that no other covers."""
+    *special_ones, usual = STATED
+    return [
+        "| kind | variants | seeds | tables with a claim |",
+        "| --- | --- | --- | --- |",
+        *(one.line for one in special_ones),
+        f"| all others | all | {', '.join(map(str, usual.seeds))} | {usual.text} |",
+    ]
+
+
 Test = Callable[[Values, Pairs], Values]
 """P values: tables, hypotheses."""
 
@@ -260,15 +333,63 @@ def limma(values: Values, pairs: Pairs) -> Values:
     gaps = np.stack([values[:, one] - values[:, other] for one, other in pairs], axis=1)
     freedom = values.shape[2] - 1
     own = np.maximum(gaps.var(axis=2, ddof=1), 1e-30)
+    half, prior = estimated_prior(own, freedom)
+    return moderated_by(gaps, own, half, prior)
+
+
+def limma_of_a_run(values: Values, pairs: Pairs) -> Values:
+    """As `limma`, with a prior from the variances of all comparisons of a run of `RUN` tables.
+
+    Scores of a run have many units. So a variance is relative to the pooled one of its table.
+    """
+    gaps = np.stack([values[:, one] - values[:, other] for one, other in pairs], axis=1)
+    own = gaps.var(axis=2, ddof=1)
+    return moderated_over_runs(gaps, own, own.mean(axis=1, keepdims=True))
+
+
+def limma_of_ranges(values: Values, pairs: Pairs) -> Values:
+    """As `limma_of_a_run`, with variances in the range of the metric.
+
+    Tables are drawn around one median spread. Those of a run get one of their own each, which
+    differ as published ones do.
+    """
+    gaps = np.stack([values[:, one] - values[:, other] for one, other in pairs], axis=1)
+    units = np.random.default_rng(0).lognormal(0, UNITS, (len(gaps), 1))
+    return moderated_over_runs(gaps, gaps.var(axis=2, ddof=1), units**2)
+
+
+def moderated_over_runs(gaps: Values, own: Values, units: Values) -> Values:
+    """P values by the prior of each run; a variance counts in `units`, one a table."""
+    freedom = gaps.shape[2] - 1
+    moving = own.max(axis=1, keepdims=True) > 1e-30
+    relative = own / np.where(moving, units, 1.0)
+    halves, priors = np.empty((2, len(own), 1))
+    for at in range(0, len(own), RUN):
+        run = slice(at, at + RUN)
+        # a table without any spread says nothing about those with some
+        seen = relative[run][moving[run, 0]].ravel()
+        # zeros have no logarithm: limma raises them to this share of the median, too
+        raised = np.maximum(seen, 1e-5 * np.median(seen))
+        halves[run], priors[run] = estimated_prior(raised[None], freedom)
+    return moderated_by(gaps, own, halves, priors * units)
+
+
+def estimated_prior(own: Values, freedom: int) -> tuple[Values, Values]:
+    """Half of the degrees of freedom of the prior of each line of variances, and its variance."""
     logs = np.log(own) - special.digamma(freedom / 2) + np.log(freedom / 2)
     middle = logs.mean(axis=1, keepdims=True)
     spread = logs.var(axis=1, ddof=1, keepdims=True) - special.polygamma(1, freedom / 2)
     half = inverse_trigamma(np.maximum(spread, 1e-6))
-    prior = np.exp(middle + special.digamma(half) - np.log(half))
+    return half, np.exp(middle + special.digamma(half) - np.log(half))
+
+
+def moderated_by(gaps: Values, own: Values, half: Values, prior: Values) -> Values:
+    """P values of differences of which the variance is a weighted mean of its own and a prior."""
+    freedom = gaps.shape[2] - 1
     shrunk = (2 * half * prior + freedom * own) / (2 * half + freedom)
-    error = np.sqrt(shrunk / values.shape[2])
+    error = np.sqrt(shrunk / gaps.shape[2])
     # no more degrees of freedom than all variances of the table have together
-    together = np.minimum(2 * half + freedom, freedom * len(pairs))
+    together = np.minimum(2 * half + freedom, freedom * gaps.shape[1])
     return two_sided(ratio(gaps.mean(axis=2), error), together)
 
 
@@ -386,6 +507,8 @@ PROCEDURES: dict[str, Test] = {
     "block, both controls": both_controls,
     "moderated differences": moderated_differences,
     "limma": limma,
+    "limma, run": limma_of_a_run,
+    "limma, run by range": limma_of_ranges,
     "bootstrap": bootstrap,
     "quasi-binomial": quasi_binomial,
     "logit": on_logits,
