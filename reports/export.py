@@ -85,7 +85,9 @@ def export_tables(
 
 
 def _cell(value: object) -> object:
-    """Keep foreign text from being run by a spreadsheet."""
+    """Keep foreign text from being run by a spreadsheet, and write several numbers as one text."""
+    if isinstance(value, tuple):
+        return " ".join(f"{one:.6g}" for one in value)
     if not isinstance(value, str):
         return value
     text = clean(value)
@@ -190,6 +192,7 @@ _COLUMNS: dict[str, tuple[str | list[str], list[ExportColumn]]] = {
             ("Length", lambda line: f"{line['length']:g}"),
             ("Median [10 %, 90 %]", _quantiles),
             ("Growth", _interval("exponent")),
+            ("Beside baseline", _interval("beside", signed=True)),
             ("To baseline", _interval("ratio")),
             ("Verdict", lambda line: str(line["verdict"]) or "\N{EM DASH}"),
         ],

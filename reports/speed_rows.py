@@ -31,20 +31,23 @@ def speed_table(
     A variant with a red certificate has no line: a wrong result may be as fast as it likes.
 
     Returns:
-        One line per shape, metric and variant: `exponent` with bounds, `lengths`, and at
-        `length` the `median`, `q10`, `q90`, `ratio` with bounds, `aa_half_width`, `verdict`.
-
+        One line per shape, metric and variant: `exponent` with bounds, `lengths`, `pieces`, `line`
+        and `beside` with bounds, as `results.frame.growth_exponents` gives them, and at `length`
+        the `median`, `q10`, `q90`, `ratio` with bounds, `aa_half_width`, `verdict`.
     """
     known = Catalog.of(catalog)
-    every = speed_summary(frame, known.baseline or PLAIN) if speed is None else speed
+    baseline = known.baseline or PLAIN
+    every = speed_summary(frame, baseline) if speed is None else speed
     summary = every.dropna(subset="length")
     summary = summary[~summary["variant"].map(lambda name: bool(red_reasons(certificates, name)))]
     if summary.empty:
         return pd.DataFrame()
     keys = [*TIMED_TOGETHER, "metric", "variant"]
     last = summary.sort_values("length", kind="stable").groupby(keys, as_index=False).last()
-    growth = growth_exponents(every)[[*keys, "exponent", "low", "high", "lengths"]]
-    growth = growth.rename(columns={"low": "exponent_low", "high": "exponent_high"})
+    growth = growth_exponents(frame, baseline).rename(
+        columns={"low": "exponent_low", "high": "exponent_high"}
+    )
+    growth = growth[[*keys, *(name for name in growth if name not in last)]]
     table = last.merge(growth, on=keys, how="left", validate="one_to_one")
     table.insert(0, "name", table["variant"].map(known.label))
     if not known.ranks:

@@ -10,7 +10,7 @@ from bench.api.axes import PLAIN
 from bench.api.errors import InvalidSelector
 from bench.api.selector import Selector, parse, show_value
 from results.row import AA_CONTROL, REFERENCE
-from results.statistics import log_log_slope, ratio_interval, speed_verdict
+from results.statistics import growth, ratio_interval, speed_verdict
 
 SETTING = [
     "kind",
@@ -32,6 +32,10 @@ _GROUP = [*SETTING, "shape", "length", "metric"]
 _SUMMARY = ["median", "q10", "q90", "rounds", "processes"]
 _RATIO = ["ratio", "ratio_low", "ratio_high", "aa_half_width", "verdict"]
 _ROUND = ["cell", "metric", "repeat", "x"]
+_GROWTH = ["exponent", "low", "high", "lengths", "pieces", "line"]
+_BESIDE = ["beside", "beside_low", "beside_high"]
+_CLOCKED = ("_time_ms", "_per_s")
+"""Endings of what is timed, and so has noise; all else is counted."""
 
 
 def speed_summary(frame: pd.DataFrame, baseline: str = PLAIN) -> pd.DataFrame:
@@ -56,11 +60,7 @@ def speed_summary(frame: pd.DataFrame, baseline: str = PLAIN) -> pd.DataFrame:
         farther end of its interval); inf without a control;
         `verdict`: FAST, SLOW, SAME or AMBIGUOUS for times; empty for all else.
     """
-    rows = frame[(frame["kind"] == "speed") & (frame["status"] == "ok") & (frame["metric"] != "")]
-    own = rows[rows["baseline"] == ""]
-    beside = rows[rows["protocol"].map(timed_beside) == baseline]
-    joined = _beside(_beside(own, beside, REFERENCE), beside, AA_CONTROL)
-    joined = joined.assign(shape=joined["task"].map(shape_of)).rename(columns={"x": "length"})
+    joined = _rounds(frame, baseline)
     lines = [
         {**dict(zip(_GROUP, key, strict=True)), **_summarize(group)}
         for key, group in joined.groupby(_GROUP, sort=False, dropna=False)
@@ -69,31 +69,35 @@ def speed_summary(frame: pd.DataFrame, baseline: str = PLAIN) -> pd.DataFrame:
     return table.sort_values(["shape", "metric", "variant", "length"], ignore_index=True)
 
 
-def growth_exponents(summary: pd.DataFrame) -> pd.DataFrame:
-    """Fit cost = c * length^k to the medians of each variant and metric.
+def growth_exponents(frame: pd.DataFrame, baseline: str = PLAIN) -> pd.DataFrame:
+    """Fit cost = c * length^k to the mean logarithms of each variant and metric.
+
+    Lengths are timed one after another, so rounds of two lengths are not pairs, and a machine that
+    is slower for a while moves one length as a whole. That is in no interval of k. It cancels in
+    the growth beside the baseline, whose times are of the same rounds.
 
     Args:
-        summary: From `speed_summary`.
+        frame: From `results.frame.rows_of`.
+        baseline: Canonical selector of what ratios are to.
 
     Returns:
-        One line per setting, `shape` and `metric` with `exponent` (k, dimensionless), its 95% t
-        interval `low`, `high`, and `lengths`, their number; below three lengths the exponent is
-        NaN in (-inf, inf).
+        One line per setting, `shape` and `metric` with
+        `exponent` (k, dimensionless), its 95% interval `low`, `high` by the spread of rounds, or of
+        processes where there are several; NaN in (-inf, inf) for one length, and unbounded for
+        what is counted;
+        `lengths`: their number;
+        `pieces`: k between neighboring lengths, from the shortest on;
+        `line`: "straight", "not straight" or "not told", whether k is the same between all lengths;
+        `beside`, `beside_low`, `beside_high`: k less that of the baseline, by ratios of the same
+        round; NaN where the baseline was not timed at every length.
     """
     keys = [*(name for name in SETTING if name not in ("task", "task_name")), "shape", "metric"]
-    lines = []
-    for key, group in summary.dropna(subset="length").groupby(keys, sort=False):
-        slope = log_log_slope(_floats(group["length"]), _floats(group["median"]))
-        lines.append(
-            {
-                **dict(zip(keys, key, strict=True)),
-                "exponent": slope.estimate,
-                "low": slope.low,
-                "high": slope.high,
-                "lengths": slope.count,
-            }
-        )
-    return pd.DataFrame(lines, columns=[*keys, "exponent", "low", "high", "lengths"])
+    rows = _rounds(frame, baseline).dropna(subset="length")
+    lines = [
+        {**dict(zip(keys, key, strict=True)), **_growth(group)}
+        for key, group in rows.groupby(keys, sort=False, dropna=False)
+    ]
+    return pd.DataFrame(lines, columns=[*keys, *_GROWTH, *_BESIDE])
 
 
 def timed_beside(protocol: str) -> str:
@@ -120,6 +124,15 @@ def shape_of(task: str) -> str:
         return task
     kept = {key: value for key, value in selector.options.items() if not key.endswith("length")}
     return Selector(selector.name, kept).show()
+
+
+def _rounds(frame: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Every measured value of speed cells, beside the baseline and its twin of the same round."""
+    rows = frame[(frame["kind"] == "speed") & (frame["status"] == "ok") & (frame["metric"] != "")]
+    own = rows[rows["baseline"] == ""]
+    beside = rows[rows["protocol"].map(timed_beside) == baseline]
+    joined = _beside(_beside(own, beside, REFERENCE), beside, AA_CONTROL)
+    return joined.assign(shape=joined["task"].map(shape_of)).rename(columns={"x": "length"})
 
 
 def _beside(own: pd.DataFrame, rows: pd.DataFrame, baseline: str) -> pd.DataFrame:
@@ -150,6 +163,31 @@ def _summarize(group: pd.DataFrame) -> dict[str, object]:
         "ratio_high": bounds.high,
         "aa_half_width": aa_half_width,
         "verdict": speed_verdict(logs, aa_half_width) if timed else "",
+    }
+
+
+def _growth(group: pd.DataFrame) -> dict[str, object]:
+    """Growth of one cost of one variant over its lengths."""
+    exact = not str(group["metric"].iloc[0]).endswith(_CLOCKED)
+    own, ratios = dict[float, Sequence[float]](), dict[float, Sequence[float]]()
+    lengths, value, reference = (_floats(group[name]) for name in ("length", "value", REFERENCE))
+    cells, one = group["cell"].to_numpy(), np.ones_like(value)
+    for length in np.unique(lengths):
+        here = lengths == length
+        own[float(length)] = _unit_logs(value[here], one[here], cells[here])
+        ratios[float(length)] = _unit_logs(value[here], reference[here], cells[here])
+    found = growth(own, exact=exact)
+    beside = growth(ratios if all(map(len, ratios.values())) else {}, exact=exact).slope
+    return {
+        "exponent": found.slope.estimate,
+        "low": found.slope.low,
+        "high": found.slope.high,
+        "lengths": found.slope.count,
+        "pieces": found.pieces,
+        "line": found.line,
+        "beside": beside.estimate,
+        "beside_low": beside.low,
+        "beside_high": beside.high,
     }
 
 

@@ -17,16 +17,26 @@ from reports.numbers import between, plain, scaled, with_interval
 from reports.sections.timed_slots import SHOWN, is_slot
 from reports.speed_rows import ONE_LINE, TIMED_TOGETHER, line_of, place_text
 from results.row import Unmeasured
+from results.statistics import STRAIGHT_WITHIN
 
 HOW_TO_READ = (
     "Every round times the variant, the baseline, and the baseline once more as an A/A control. "
     "Ratios are to the baseline of the same round, with 95% t intervals. FAST and SLOW mean that "
     "the whole interval lies outside both 1% and twice the A/A noise. SAME means that a test of "
     "equivalence at 5% shows the ratio to lie within 2%, and that the A/A noise is no more. "
-    "Everything else is AMBIGUOUS. The exponent k is that of cost = c · lengthᵏ, fitted "
-    "to the medians. Attention is timed beneath its heads, and with them where a shape says "
-    "place=slot. So variants that differ elsewhere (decoder, output, "
-    "loss) run the same code and share their times."
+    "Everything else is AMBIGUOUS. Attention is timed beneath its heads, and with them where a "
+    "shape says place=slot. So variants that differ elsewhere (decoder, output, loss) run the same "
+    "code and share their times."
+)
+HOW_COST_GROWS = (
+    "Growth k is that of cost = c · lengthᵏ over the lengths that were timed, and over no others. "
+    "Its 95% interval is by the spread of the rounds at each length; what is counted has none. "
+    "“Between lengths” is k from each length to the next one. Costs are “not straight” if k before "
+    f"and after a length is shown to differ by more than {STRAIGHT_WITHIN:g}, and “straight” if it "
+    "is shown to differ by less at every length; without such a mark neither is shown. Lengths are "
+    "timed one after another. So a machine that is slower for a while moves one length as a whole, "
+    "and looks like growth. No interval of k has that in it. It cancels in “beside the baseline”, "
+    "which is k less that of the baseline, by ratios of the same round."
 )
 
 
@@ -36,7 +46,7 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     if folder.speed_lines.empty:
         text = Paragraph("No speed was measured.")
         return Section(key="speed", title=title, blocks=(text,))
-    blocks: list[Block] = [Paragraph(HOW_TO_READ)]
+    blocks: list[Block] = [Paragraph(HOW_TO_READ), Paragraph(HOW_COST_GROWS)]
     if not folder.catalog.ranks:
         blocks.append(Paragraph("This preset ranks nothing, so it prints no verdict.", "warning"))
     blocks += speed_figures(folder, legend)
@@ -83,10 +93,17 @@ def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataF
         Column(title="Variant"),
         Column(title="Length", unit="tokens", numeric=True),
         Column(title="Median", unit=unit, numeric=True, help="With 10% and 90% quantiles."),
-        Column(title="Growth k", numeric=True, help="With 95% t interval."),
+        Column(title="Growth k", numeric=True, help="Over all lengths, with 95% interval."),
+        Column(title="Between lengths", unit="k", numeric=True, help="From each to the next one."),
     ]
     if timed:
         columns += [
+            Column(
+                title="Beside the baseline",
+                unit="k less that of the baseline",
+                numeric=True,
+                help="95% interval.",
+            ),
             Column(title="To baseline", unit="ratio", numeric=True, help="95% t interval."),
             Column(title="A/A noise", unit="%", numeric=True),
             Column(title="Verdict"),
@@ -119,8 +136,10 @@ def _row(
         ),
         TableCell(text=_median(line, unit), sort=line["median"]),
         _exponent(line),
+        _pieces(line),
     ]
     if timed:
+        entries += [_beside(line, folder.catalog.baseline)]
         entries += _verdict(line, folder.catalog.baseline)
     link = f"#{cells[0].anchor}" if cells else ""
     return (*entries, TableCell(text=str(len(cells)), sort=len(cells), href=link))
@@ -154,7 +173,7 @@ def _empty_row(
     why = dash(f"{name}: {one.status.replace('_', ' ')}, {one.detail}")
     nothing = TableCell(text=NO_VALUE, sort="")
     length = parse(outcome.cell.task).options.get("length", "")
-    empty = (nothing,) * (4 if timed else 1)
+    empty = (nothing,) * (6 if timed else 2)
     link = TableCell(text="1", sort=1, href=f"#{outcome.anchor}")
     return (TableCell(text=name), TableCell(text=str(length)), why, *empty, link)
 
@@ -168,9 +187,36 @@ def _median(line: dict[Any, Any], unit: float) -> str:
 
 def _exponent(line: dict[Any, Any]) -> TableCell:
     if math.isnan(line["exponent"]):
-        return dash(f"{line['name']}: fewer than three lengths, so no exponent.")
+        return dash(f"{line['name']}: timed at one length only, so no growth is known.")
     text = with_interval(line["exponent"], line["exponent_low"], line["exponent_high"])
-    return TableCell(text=text, sort=line["exponent"])
+    told = line["line"]
+    return TableCell(
+        text=text,
+        sort=line["exponent"],
+        marks=() if told == "not told" else (told,),
+        help="Two lengths cannot show whether k is the same elsewhere."
+        if len(line["pieces"]) == 1
+        else "",
+    )
+
+
+def _pieces(line: dict[Any, Any]) -> TableCell:
+    """Growth from each length to the next one."""
+    pieces = line["pieces"]
+    text = ", ".join(f"{one:.2f}" for one in pieces) or NO_VALUE
+    return TableCell(text=text, sort=pieces[-1] if pieces else "")
+
+
+def _beside(line: dict[Any, Any], baseline: str) -> TableCell:
+    """Growth less that of the baseline."""
+    if math.isnan(line["exponent"]):
+        return TableCell(text=NO_VALUE, sort="")
+    if line["variant"] == baseline:
+        return TableCell(text="0", sort=0.0)
+    if math.isnan(line["beside"]):
+        return dash(f"{line['name']}: the baseline was not timed in the same rounds.")
+    text = with_interval(line["beside"], line["beside_low"], line["beside_high"], signed=True)
+    return TableCell(text=text, sort=line["beside"])
 
 
 def _verdict(line: dict[Any, Any], baseline: str) -> list[TableCell]:

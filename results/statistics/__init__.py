@@ -9,10 +9,10 @@ from results.statistics.across_tasks import (
 )
 from results.statistics.agreement import LEAST_VARIANTS, Agreement, rank_agreement
 from results.statistics.decisions import Equivalence, Verdict, equivalence, holm, speed_verdict
+from results.statistics.growth import STRAIGHT_WITHIN, Growth, Line, growth
 from results.statistics.intervals import (
     Interval,
     PairedDifference,
-    log_log_slope,
     paired_difference,
     ratio_interval,
     t_interval,
@@ -35,13 +35,16 @@ from results.statistics.sequential import Ended, SequentialDifference, Sequentia
 __all__ = [
     "LEAST_VARIANTS",
     "MOST_SEEDS",
+    "STRAIGHT_WITHIN",
     "Agreement",
     "Decision",
     "DifferenceTable",
     "Ended",
     "Equivalence",
+    "Growth",
     "Hypothesis",
     "Interval",
+    "Line",
     "ModeratedDifference",
     "ModeratedTable",
     "Outcome",
@@ -55,9 +58,9 @@ __all__ = [
     "Verdict",
     "decide",
     "equivalence",
+    "growth",
     "holm",
     "interquartile_mean",
-    "log_log_slope",
     "paired_difference",
     "pareto_front",
     "performance_profile",

@@ -135,37 +135,6 @@ def ratio_interval(
     return _exp(t_interval(log_ratios, level, scale=1.0))
 
 
-def log_log_slope(
-    x: Sequence[float] | NDArray[np.float64],
-    y: Sequence[float] | NDArray[np.float64],
-    level: float = 0.95,
-) -> Interval:
-    """Bound the exponent of growth, k in y = c x^k, by least squares on logarithms.
-
-    Args:
-        x: Sizes, > 0.
-        y: Costs at these sizes, in any unit; points that are not positive are left out.
-        level: Share of intervals that contain the true exponent.
-
-    Returns:
-        A dimensionless exponent; fewer than three different sizes give NaN in (-inf, inf), since
-        a line through two points has no error to estimate. `count` is the number of points.
-    """
-    sizes, costs = finite(x), finite(y)
-    kept = (sizes > 0) & (costs > 0)
-    across, up = np.log(sizes[kept]), np.log(costs[kept])
-    if np.unique(across).size < 3:
-        return Interval(estimate=math.nan, low=-math.inf, high=math.inf, count=across.size)
-    centered = across - across.mean()
-    spread = float(centered @ centered)
-    slope = float(centered @ up) / spread
-    residual = up - up.mean() - slope * centered
-    freedom = across.size - 2
-    error = math.sqrt(float(residual @ residual) / freedom / spread)
-    half = t_quantile(level, freedom) * error
-    return Interval(estimate=slope, low=slope - half, high=slope + half, count=across.size)
-
-
 def _exp(log: Interval) -> Interval:
     """Turn an interval of natural logarithms into one of ratios; (-inf, inf) becomes (0, inf)."""
     # numpy, because math.exp raises where a bound is beyond the largest float.

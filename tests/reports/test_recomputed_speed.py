@@ -19,6 +19,7 @@ from recomputed import PAGES, Pack, options, pack_of
 from scipy import stats
 
 from reports.folder import read_folder
+from results.frame import growth_exponents
 
 PACKS = ("quick", "serving", "serving_gpu")
 PLACE = ["shape", "slot", "dtype", "device", "impl", "protocol"]
@@ -121,6 +122,40 @@ def test_ratios_noise_and_verdicts_at_every_length_are_those_of_other_code(name:
     noise = np.isclose(both["aa_half_width"], both["aa_half_width_again"], rtol=1e-6)
     assert (noise | np.isinf(both["aa_half_width"])).all()
     assert (np.isinf(both["aa_half_width"]) == np.isinf(both["aa_half_width_again"])).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PACKS)
+def test_exponents_of_growth_and_their_intervals_are_those_of_other_code(name: str) -> None:
+    rows = pack_of(name).rows
+    rows = rows[(rows["kind"] == "speed") & (rows["status"] == "ok") & (rows["baseline"] == "")]
+    rows = rows[rows["metric"].str.endswith("_time_ms") & rows["x"].notna()]
+    shapes = {task: shape_of(task) for task in rows["task"].unique()}
+    rows = rows.assign(shape=rows["task"].map(shapes), log=np.log(rows["value"]))
+    keys = [*PLACE, "variant", "metric"]
+    again = {key: _growth(one) for key, one in rows.groupby(keys) if one["x"].nunique() > 1}
+    stored = growth_exponents(read_folder(pack_of(name).path).frame)
+    stored = stored[stored["metric"].str.endswith("_time_ms") & (stored["lengths"] > 1)]
+    assert len(stored) == len(again)
+    for line in stored.to_dict("records"):
+        slope, half = again[tuple(line[key] for key in keys)]
+        assert line["exponent"] == pytest.approx(slope, rel=1e-9, abs=1e-9)
+        if np.isfinite(line["high"]):
+            assert line["high"] - line["exponent"] == pytest.approx(half, rel=1e-6)
+    # one is noisy in `serving`, and one without spread in `serving_gpu`
+    wide = (stored["high"] - stored["low"]) / 2 > 0.5
+    assert wide.sum() <= 1
+
+
+def _growth(rows: pd.DataFrame) -> tuple[float, float]:
+    """Slope of a line through mean logarithms, and half of its interval by Welch."""
+    of_length = rows.groupby("x")["log"].agg(["mean", "var", "count"])
+    across = np.log(of_length.index.to_numpy(float))
+    slope = float(stats.linregress(across, of_length["mean"]).slope)
+    weights = (across - across.mean()) / ((across - across.mean()) ** 2).sum()
+    parts = weights**2 * (of_length["var"] / of_length["count"]).to_numpy(float)
+    freedom = parts.sum() ** 2 / (parts**2 / (of_length["count"].to_numpy(float) - 1)).sum()
+    return slope, float(stats.t.ppf(0.975, freedom) * np.sqrt(parts.sum()))
 
 
 @pytest.mark.parametrize("name", PACKS)

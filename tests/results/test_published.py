@@ -18,6 +18,7 @@ from bench.training.assemble import assemble
 from bench.training.network_size import forward_flops
 from bench.training.quality import NETWORK_FLOPS
 from reports.folder import read_folder
+from reports.sections.mixed_environments import mixed_environments, places_of, shared_facts
 from results.frame import rows_of
 from results.pack import Pack
 
@@ -114,6 +115,32 @@ def test_every_published_cell_is_of_code_that_was_committed(name):
     cells = pack.ledger().newest().values()
     dirty = [one.id for one in cells if environments[one.environment]["git_dirty"]]
     assert not dirty
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "claims"])
+def test_a_published_comparison_is_of_one_commit_and_processor_or_says_that_it_is_not(runs, name):
+    folder = runs[name]
+    timed = [outcome for outcome in folder.outcomes if outcome.cell.kind == "speed"]
+    assert folder.comparisons or timed
+    for comparison in folder.comparisons:
+        shared = [fact.partition(" ")[0] for fact in shared_facts(folder, comparison)]
+        assert "processor" in shared or places_of(folder, comparison), comparison.title
+        assert "commit" in shared or mixed_environments(folder, comparison), comparison.title
+    # times of one place are compared without a note, so they have no two kinds at all
+    places: dict[object, set[tuple[object, ...]]] = {}
+    for outcome in timed:
+        cell, facts = outcome.cell, folder.environments[outcome.record.environment]
+        place = (cell.task, cell.slot, cell.dtype, cell.device, cell.impl, cell.protocol)
+        kind = tuple(facts[fact] for fact in ("git_revision", "cpu", "gpu"))
+        places.setdefault(place, set()).add(kind)
+    assert [place for place, kinds in places.items() if len(kinds) > 1] == []
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "claims"])
+def test_today_no_published_comparison_needs_to_say_so(runs, name):
+    folder = runs[name]
+    for comparison in folder.comparisons:
+        assert mixed_environments(folder, comparison) == [], comparison.title
 
 
 @pytest.mark.slow

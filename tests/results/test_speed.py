@@ -120,7 +120,7 @@ def test_one_round_bounds_nothing(load):
 
 def test_growth_is_fitted_over_the_lengths_of_one_shape(load):
     frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128, 256, 512)))
-    growth = frames.growth_exponents(frames.speed_summary(frame)).set_index("metric")
+    growth = frames.growth_exponents(frame).set_index("metric")
     assert growth.loc["forward_time_ms", "exponent"] == pytest.approx(1.0, abs=0.01)
     assert growth.loc["peak_memory_bytes", "exponent"] == pytest.approx(2.0)
     assert growth.loc["forward_time_ms", "lengths"] == 4
@@ -128,11 +128,47 @@ def test_growth_is_fitted_over_the_lengths_of_one_shape(load):
     assert growth.loc["forward_time_ms", "low"] < 1.0 < growth.loc["forward_time_ms", "high"] + 0.01
 
 
-def test_two_lengths_have_no_exponent(load):
+def test_two_lengths_give_a_slope_and_one_gives_none(load):
     frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128)))
-    growth = frames.growth_exponents(frames.speed_summary(frame))
-    assert growth["exponent"].isna().all()
-    assert (growth["high"] == math.inf).all()
+    growth = frames.growth_exponents(frame).set_index("metric").loc["forward_time_ms"]
+    assert growth["exponent"] == pytest.approx(1.0, abs=0.01)
+    assert growth["low"] < 1.0 < growth["high"]
+    assert (growth["lengths"], growth["line"]) == (2, "not told")
+    one = frames.growth_exponents(frame[frame["x"] == 64]).set_index("metric")
+    assert one["exponent"].isna().all()
+    assert (one["high"] == math.inf).all()
+
+
+def test_what_is_counted_has_an_exponent_without_an_interval(load):
+    frame = load(*(speed_record(length, timed(length, 1.0)) for length in (64, 128, 256)))
+    growth = frames.growth_exponents(frame).set_index("metric").loc["peak_memory_bytes"]
+    assert growth["exponent"] == pytest.approx(2.0)
+    assert (growth["high"], growth["line"]) == (math.inf, "straight")
+
+
+def test_growth_beside_the_baseline_is_that_of_the_variant_alone_whatever_the_machine_does(load):
+    slow = {64: 1.0, 128: 1.4, 256: 1.0}
+    frame = load(
+        *(
+            speed_record(length, timed(length, length, lambda _, at=length: slow[at]))
+            for length in slow
+        )
+    )
+    growth = frames.growth_exponents(frame).set_index("metric").loc["forward_time_ms"]
+    assert growth["beside"] == pytest.approx(1.0, abs=0.01)
+    assert growth["beside_low"] < 1.0 < growth["beside_high"]
+    # the same drift of the machine looks like growth of the time
+    assert growth["pieces"] == pytest.approx((2 + math.log2(1.4), 2 - math.log2(1.4)), abs=0.01)
+    assert growth["line"] == "not straight"
+
+
+def test_the_baseline_must_be_timed_at_every_length(load):
+    records = [speed_record(length, timed(length, 1.0)) for length in (64, 128, 256)]
+    alone = [row for row in records[1].rows if not row.baseline]
+    frame = load(records[0], replace(records[1], rows=tuple(alone)), records[2])
+    growth = frames.growth_exponents(frame).set_index("metric").loc["forward_time_ms"]
+    assert math.isfinite(growth["exponent"])
+    assert math.isnan(growth["beside"])
 
 
 def beside(record, baseline):

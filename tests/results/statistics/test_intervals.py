@@ -6,7 +6,6 @@ from scipy import stats
 
 from results.statistics import (
     Interval,
-    log_log_slope,
     paired_difference,
     ratio_interval,
     t_interval,
@@ -150,30 +149,3 @@ def test_bounds_beyond_the_largest_float_are_infinite():
 def test_a_time_of_zero_is_refused():
     with np.errstate(divide="ignore"), pytest.raises(ValueError, match="finite"):
         ratio_interval(np.log([1.0, 0.0]))
-
-
-def test_an_exact_power_law_gives_its_exponent():
-    lengths = np.array([64.0, 128.0, 256.0, 512.0])
-    found = log_log_slope(lengths, 3e-4 * lengths**2)
-    assert found.estimate == pytest.approx(2.0)
-    assert found.half_width < 1e-6
-
-
-def test_the_interval_of_an_exponent_agrees_with_scipy(rng):
-    lengths = 2.0 ** np.arange(5, 11)
-    times = lengths**1.5 * rng.lognormal(0, 0.2, lengths.size)
-    line = stats.linregress(np.log(lengths), np.log(times))
-    found = log_log_slope(lengths, times)
-    assert found.estimate == pytest.approx(line.slope)
-    assert found.half_width == pytest.approx(stats.t.ppf(0.975, 4) * line.stderr)
-
-
-@pytest.mark.parametrize("lengths", [[], [64.0], [64.0, 128.0], [64.0, 64.0, 128.0]])
-def test_two_lengths_give_no_exponent(lengths):
-    found = log_log_slope(lengths, np.ones(len(lengths)))
-    assert math.isnan(found.estimate)
-    assert found.high == math.inf
-
-
-def test_costs_of_zero_are_left_out_of_the_growth():
-    assert log_log_slope([1, 2, 4, 8], [0, 2, 4, 8]).count == 3
