@@ -87,7 +87,7 @@ def test_an_empty_run_has_the_same_columns_and_types(run, tmp_path):
     assert frames.final_values(empty, "accuracy").empty
     assert frames.curve(empty, "accuracy", "step").empty
     assert frames.speed_summary(empty).empty
-    assert frames.growth_exponents(frames.speed_summary(empty)).empty
+    assert frames.growth_exponents(empty).empty
     assert frames.missing(empty).empty
 
 

@@ -54,6 +54,6 @@ def test_a_clock_that_always_says_the_same_shows_equal_ratios_and_no_verdict(fra
 
 
 def test_peak_memory_of_weights_in_memory_grows_with_the_square_of_the_length(frame):
-    growth = frames.growth_exponents(frames.speed_summary(frame)).set_index(["variant", "metric"])
+    growth = frames.growth_exponents(frame).set_index(["variant", "metric"])
     assert 1.7 < growth.loc[("uniform", "peak_memory_bytes"), "exponent"] < 2.1
     assert growth.loc[("scaled_dot", "forward_flops_counted_count"), "exponent"] == pytest.approx(2)
