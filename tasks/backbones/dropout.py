@@ -22,6 +22,7 @@ class Dropout(nn.Dropout):
         dropped = round(self.p * VALUES)
         if not (self.training and x.is_cpu and 0 < dropped < VALUES):
             return super().forward(x)
+        # without bounds the sign would not be drawn, and one unit in four had 15 random bits
         whole = torch.iinfo(torch.int64)
         drawn = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(whole.min, None)
         bits = drawn.view(torch.int16)[: x.numel()].view(x.shape)
