@@ -9,110 +9,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from bench.api.slot import Slot
-from tasks.backbones.packed_layers import read_packed, read_padded, step
+from tasks.backbones.packed_layers import read_packed, read_padded
+from tasks.backbones.recurrence import Carried
+from tasks.backbones.rounded_product import RoundedProduct
 
 Precision = Literal["float32", "bfloat16"]
-SMALL = 2**22
-"""Multiplications of a product that is faster in float32, forward and backward (one core of an AMD
-EPYC with such instructions)."""
-BLOCK = 64
-"""Rows of a product are a multiple of this. oneDNN compiles code for every new shape, which takes
-longer than the product; batches of sentences have any number of words."""
-
-
-Seen = dict[int, list[tuple[Tensor, Tensor]]]
-"""By backward pass: what each step multiplied, and the gradient of what it said."""
-
-
-class RoundedProduct:
-    """x W' + b in bfloat16, for all steps of a sequence.
-
-    The matrix is rounded once, and its gradient is one product of all steps.
-    """
-
-    def __init__(self, weight: Float[Tensor, "N M"], bias: Float[Tensor, " N"] | None) -> None:
-        self.weight, self.bias = weight, bias
-        self.matrix = weight.detach().bfloat16()
-        self.rounded_bias = None if bias is None else bias.detach().bfloat16()
-        self.seen: Seen = {}
-        """Empty, but in a backward pass that asks for the gradient of the weights."""
-        self.gathering = _Gathering.apply(weight, bias, self.seen)
-
-    def __call__(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B N"]:
-        """Multiply."""
-        rows = x.reshape(-1, x.shape[-1])
-        if len(rows) * self.matrix.numel() < SMALL:
-            return functional.linear(x, self.weight, self.bias)
-        product = _Step.apply(rows, self.gathering, self.matrix, self.rounded_bias, self.seen)
-        return product.view(*x.shape[:-1], -1)
-
-
-class _Gathering(torch.autograd.Function):
-    """Stands for the weights in every step; its backward pass comes after those of all steps."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, seen: Seen) -> Tensor:
-        ctx.seen, ctx.dtype = seen, weight.dtype
-        return weight.new_zeros(())
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        steps = zip(*ctx.seen.pop(torch._C._current_graph_task_id()), strict=True)
-        given, grad = (torch.cat(parts) if len(parts) > 1 else parts[0] for parts in steps)
-        for_weight, for_bias, _ = ctx.needs_input_grad
-        return (
-            (grad.T @ given).to(ctx.dtype) if for_weight else None,
-            grad.sum(0).to(ctx.dtype) if for_bias else None,
-            None,
-        )
-
-
-class _Step(torch.autograd.Function):
-    """One product; the gradient of the weights is left to `_Gathering`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Float[Tensor, "n M"],
-        gathering: Float[Tensor, ""],
-        matrix: Float[Tensor, "N M"],
-        bias: Float[Tensor, " N"] | None,
-        seen: Seen,
-    ) -> Float[Tensor, "n N"]:
-        given = _rounded(x)
-        ctx.save_for_backward(given, matrix)
-        ctx.seen, ctx.gatherer = seen, gathering.grad_fn
-        return functional.linear(given, matrix, bias)[: len(x)].to(x.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Float[Tensor, "n N"]) -> tuple[Tensor | None, ...]:
-        (grad,) = grads
-        given, matrix = ctx.saved_tensors
-        rounded = _rounded(grad)
-        # A pass may ask for `x` alone, which `needs_input_grad` does not say, or end in an error.
-        # Torch answers both for `register_multi_grad_hook`, by functions without public names.
-        if ctx.needs_input_grad[1] and torch._C._will_engine_execute_node(ctx.gatherer):
-            ctx.seen.setdefault(torch._C._current_graph_task_id(), []).append((given, rounded))
-        for_x = (rounded @ matrix)[: len(grad)].to(grad.dtype) if ctx.needs_input_grad[0] else None
-        return for_x, grad.new_zeros(()), None, None, None
-
-
-def _rounded(x: Float[Tensor, "n M"]) -> Float[Tensor, "m M"]:
-    """In bfloat16, with rows of zeros up to the next multiple of `BLOCK`."""
-    rows = -(-len(x) // BLOCK) * BLOCK
-    if rows == len(x):
-        return x.bfloat16()
-    padded = x.new_empty(rows, x.shape[1], dtype=torch.bfloat16)
-    padded[: len(x)] = x
-    padded[len(x) :] = 0
-    return padded
 
 
 class Bfloat16Linear(nn.Linear):
@@ -121,6 +28,14 @@ class Bfloat16Linear(nn.Linear):
     def forward(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B N"]:
         """Map the last dimension."""
         return RoundedProduct(self.weight, self.bias)(x)
+
+
+class Bfloat16Logits(Bfloat16Linear):
+    """One whose product stays in bfloat16: whoever reads logits widens them, a few at a time."""
+
+    def forward(self, x: Float[Tensor, "*B M"]) -> Float[Tensor, "*B N"]:
+        """Map the last dimension."""
+        return RoundedProduct(self.weight, self.bias, widens=False)(x)
 
 
 def product_of_columns(
@@ -139,9 +54,9 @@ class Bfloat16GRU(nn.GRU):
     def forward(self, x: Any, hidden: Any = None) -> Any:
         """Read padded or packed sentences, as `nn.GRU` does."""
         if isinstance(x, PackedSequence):
-            return read_packed(self, x, RoundedProduct)
+            return read_packed(self, x, rounded=True)
         first = None if hidden is None else (hidden,)
-        states, (last,) = read_padded(self, x, first, RoundedProduct)
+        states, (last,) = read_padded(self, x, first, rounded=True)
         return states, last
 
 
@@ -151,8 +66,8 @@ class Bfloat16LSTM(nn.LSTM):
     def forward(self, x: Any, carried: Any = None) -> Any:
         """Read padded sentences as `nn.LSTM` does; of packed ones, last states without cells."""
         if isinstance(x, PackedSequence):
-            return read_packed(self, x, RoundedProduct)
-        return read_padded(self, x, carried, RoundedProduct)
+            return read_packed(self, x, rounded=True)
+        return read_padded(self, x, carried, rounded=True)
 
 
 class RoundedCell(nn.RNNCellBase):
@@ -178,7 +93,7 @@ class Bfloat16GRUCell(RoundedCell, nn.GRUCell):
         """One step."""
         state = x.new_zeros(len(x), self.hidden_size) if hidden is None else hidden
         of_input, of_state = self.rounded()
-        return step(of_input(x), of_state(state), (state,))[0]
+        return _step(of_input(x), of_state(state), (state,))[0]
 
 
 class Bfloat16LSTMCell(RoundedCell, nn.LSTMCell):
@@ -191,8 +106,26 @@ class Bfloat16LSTMCell(RoundedCell, nn.LSTMCell):
         zero = x.new_zeros(len(x), self.hidden_size)
         state, cell = (zero, zero) if carried is None else carried
         of_input, of_state = self.rounded()
-        state, cell = step(of_input(x), of_state(state), (state, cell))
+        state, cell = _step(of_input(x), of_state(state), (state, cell))
         return state, cell
+
+
+def _step(given: Tensor, own: Tensor, carried: Carried) -> Carried:
+    """One step of a cell; `given` is the input's part of the gates, `own` the state's.
+
+    Gates are in torch's order.
+    """
+    if len(carried) == 2:
+        entering, forgetting, fresh, leaving = own.add_(given).unsafe_chunk(4, 1)
+        entering, forgetting = entering.sigmoid_(), forgetting.sigmoid_()
+        cell = (forgetting * carried[1]).add_(entering * fresh.tanh_())
+        return leaving.sigmoid_() * cell.tanh(), cell
+    for_reset, for_keeping, fresh = given.unsafe_chunk(3, 1)
+    own_reset, own_keeping, own_fresh = own.unsafe_chunk(3, 1)
+    reset = own_reset.add_(for_reset).sigmoid_()
+    keeping = own_keeping.add_(for_keeping).sigmoid_()
+    proposed = fresh.add(own_fresh.mul_(reset)).tanh_()
+    return ((carried[0] - proposed).mul_(keeping).add_(proposed),)
 
 
 @contextmanager
@@ -229,7 +162,7 @@ def multiply_in(network: nn.Module, precision: Precision) -> None:
         multiply_in(one.heads if isinstance(one, Slot) else one, precision)
 
 
-def linear(inputs: int, outputs: int, precision: Precision) -> nn.Linear:
-    """A linear map with a product in this precision."""
-    kind = Bfloat16Linear if precision == "bfloat16" else nn.Linear
-    return kind(inputs, outputs)
+def vocabulary_matrix(width: int, vocab: int, precision: Precision) -> nn.Linear:
+    """The last layer of a network, with a product in this precision."""
+    kind = Bfloat16Logits if precision == "bfloat16" else nn.Linear
+    return kind(width, vocab)

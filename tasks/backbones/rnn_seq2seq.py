@@ -30,7 +30,12 @@ from bench.api.trace import Mode, Trace
 from tasks.backbones.child_sum import ChildSum
 from tasks.backbones.dropout import Dropout
 from tasks.backbones.output_sizes import output_sizes
-from tasks.backbones.precision import Precision, linear, multiply_in, reading_a_sequence
+from tasks.backbones.precision import (
+    Precision,
+    multiply_in,
+    reading_a_sequence,
+    vocabulary_matrix,
+)
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source, source_table
 
@@ -104,7 +109,7 @@ class RnnSeq2Seq(Backbone):
             _decoder_sizes(config, encoders, embedded),
             partial(_attach, parts, embedded),
         )
-        self.project = linear(
+        self.project = vocabulary_matrix(
             self.decoder.output_layer_width, sizes.target_vocab, config.projection
         )
         multiply_in(self, config.precision)

@@ -30,7 +30,7 @@ from bench.api.slot import Slot
 from bench.api.source import Memory, Tree, tree_map
 from bench.api.trace import Mode, Trace
 from tasks.backbones.output_sizes import output_sizes
-from tasks.backbones.precision import multiply_in
+from tasks.backbones.precision import multiply_in, vocabulary_matrix
 from tasks.backbones.searches.found_words import repeated_rows
 from tasks.backbones.source_embedding import embed_source
 from tasks.backbones.transformer_blocks import (
@@ -153,7 +153,7 @@ class TransformerSeq2Seq(Backbone):
         )
         self.encoder_norms = nn.ModuleList(last_norm(config) for _ in sources)
         self.decoder_norm = last_norm(config)
-        self.project = nn.Linear(width, sizes.target_vocab)
+        self.project = vocabulary_matrix(width, sizes.target_vocab, config.precision)
         multiply_in(self, config.precision)
         self.output = parts.output(
             output_sizes(sizes, states=width, context=width, embedded=width, source=width)

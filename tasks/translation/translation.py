@@ -153,7 +153,8 @@ class Translation(Captions):
         # a validation after each reading of the 29000 pairs; rates are compared after six of them
         "flagship": TaskPreset(
             options="translation[validate=500]",
-            backbone="rnn_seq2seq[hidden=256,embedding=192,dropout=0.4,projection=bfloat16]",
+            backbone="rnn_seq2seq[hidden=256,embedding=192,dropout=0.4,precision=bfloat16,"
+            "projection=bfloat16]",
             protocol=(
                 "adam[lr=0.002,warmup=200,steps=12000,batch=128,evaluate_every=227,"
                 "patience=2,halvings=2]"

@@ -29,14 +29,16 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
         known = torch.log_softmax(at_least_single(logits), -1)
-        ctx.save_for_backward(known, targets)
-        ctx.dtype = logits.dtype
-        return known.gather(1, targets.unsqueeze(1)).squeeze(1).neg_()
+        chosen = targets.unsqueeze(1)
+        found = known.gather(1, chosen).squeeze(1).neg_()
+        if ctx.needs_input_grad[0]:
+            # while the logarithms are in cache
+            slopes = known.exp_().scatter_add_(1, chosen, known.new_full(chosen.shape, -1.0))
+            ctx.save_for_backward(slopes.to(logits.dtype))
+        return found
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        known, targets = ctx.saved_tensors
-        grad = grads[0].unsqueeze(1)
-        found = known.exp().mul_(grad).scatter_add_(1, targets.unsqueeze(1), -grad)
-        return found.to(ctx.dtype), None
+        (slopes,) = ctx.saved_tensors
+        return slopes * grads[0].unsqueeze(1).to(slopes.dtype), None
