@@ -32,7 +32,7 @@ class RoundedProduct:
     """x W' + b in bfloat16, for all steps of a sequence.
 
     The matrix is rounded once, and its gradient is one product of all steps. With `widens` products
-    are handed on in the format of `x`, else in bfloat16.
+    are handed on in the format of `x`; without it those of float32 stay in bfloat16.
     """
 
     def __init__(
@@ -54,7 +54,8 @@ class RoundedProduct:
         rows = x.reshape(-1, x.shape[-1])
         if not is_large(len(rows), self.weight):
             return functional.linear(x, self.weight, self.bias)
-        said = x.dtype if self.widens else torch.bfloat16
+        narrow = x.dtype == torch.float32 and not self.widens
+        said = torch.bfloat16 if narrow else x.dtype
         product = _Step.apply(rows, self.gathering, self.matrix, self.rounded_bias, self.seen, said)
         return product.view(*x.shape[:-1], -1)
 

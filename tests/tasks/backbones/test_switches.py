@@ -7,7 +7,7 @@ from torch import nn
 from bench.api import registry
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.trace import Mode
-from tasks.backbones import precision
+from tasks.backbones import rounded_product
 from tasks.backbones.precision import ROUNDED
 
 
@@ -83,7 +83,7 @@ def test_dropout_acts_in_training_alone(backbone, task, built):
 def test_products_in_bfloat16_are_near_those_in_float32(
     task, backbone, option, maps, built, monkeypatch
 ):
-    monkeypatch.setattr(precision, "SMALL", 0)
+    monkeypatch.setattr(rounded_product, "SMALL", 0)
     exact, _, batch = built(task=task, backbone=backbone.format(""))
     rough, _, _ = built(task=task, backbone=backbone.format(f",{option}=bfloat16"))
     assert sum(isinstance(one, tuple(ROUNDED.values())) for one in rough.modules()) == maps
