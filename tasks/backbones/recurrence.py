@@ -200,8 +200,9 @@ class _Products:
         if rounded:
             self.matrix = matrix.bfloat16()
             self.bias = None if bias is None else bias.bfloat16()
-            # rows beyond those of the last step, so that each can take a multiple of `BLOCK`
-            self.given = self.matrix.new_zeros(whole_blocks(count) + BLOCK, len(matrix))
+            # each step takes a multiple of `BLOCK` rows; what the others hold is not looked at
+            self.given = self.matrix.new_empty(whole_blocks(count) + BLOCK, len(matrix))
+            self.given[count:] = 0  # but here, in the product of all steps
             self.said = self.matrix.new_empty(whole_blocks(max(rows)), matrix.shape[1])
         else:
             self.given = matrix.new_empty(count, len(matrix)) if given is None else given
