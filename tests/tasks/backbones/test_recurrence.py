@@ -1,4 +1,4 @@
-"""Steps of a recurrent layer as one operation: its backward pass, written out, is the derivative."""
+"""Steps of a recurrent layer as one operation, whose written backward pass is the derivative."""
 
 import pytest
 import torch
