@@ -47,13 +47,30 @@ def test_batches_have_similar_lengths():
     assert padded / sum(lengths) < 1.05
 
 
-def test_pairs_are_sorted_by_the_first_length_then_the_second():
+def test_pairs_are_sorted_by_the_longer_of_two_then_by_each_in_turn():
     generator = seeded()
     pairs = [(int(n) % 5, int(n) // 5) for n in torch.randperm(100, generator=generator)]
-    for batch in bucketed_batches(pairs, 5, seeded(), pool_batches=20):
-        chosen = [pairs[index] for index in batch]
-        assert chosen == sorted(chosen)
-        assert len({first for first, _ in chosen}) == 1
+    batches = bucketed_batches(pairs, 5, seeded(), pool_batches=20)
+    for batch in batches:
+        ranks = [(max(pairs[index]), *pairs[index]) for index in batch]
+        assert ranks == sorted(ranks)
+    longest = sorted([max(pairs[index]) for index in batch] for batch in batches)
+    assert [one for batch in longest for one in batch] == sorted(map(max, pairs))
+
+
+def test_of_pairs_both_sides_are_padded_little():
+    generator = seeded()
+    first = torch.randint(1, 50, (2000,), generator=generator)
+    pairs = [
+        (int(n), max(1, int(n + m)))
+        for n, m in zip(first, torch.randint(-6, 7, (2000,), generator=generator), strict=True)
+    ]
+    padded = [0, 0]
+    for batch in bucketed_batches(pairs, 20, seeded(1), pool_batches=100):
+        for side in (0, 1):
+            padded[side] += max(pairs[index][side] for index in batch) * len(batch)
+    for side in (0, 1):
+        assert padded[side] / sum(pair[side] for pair in pairs) < 1.15
 
 
 def test_the_next_epoch_is_another_one():
