@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +11,6 @@ import pytest
 from bench.cli import light_start
 
 ROOT = Path(__file__).parents[3]
-MOST_CPU_S = 2.0
-"""Far above what is measured (0.3 to 0.8 s), and below what importing torch alone costs."""
 
 LIGHT = """
 import sys
@@ -77,8 +74,7 @@ WRONG = (
 
 def in_a_process(code, *arguments, **settings):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    said = subprocess.run(
+    return subprocess.run(
         [sys.executable, *code, *arguments],
         cwd=ROOT,
         env=environment,
@@ -87,24 +83,20 @@ def in_a_process(code, *arguments, **settings):
         timeout=120,
         check=False,
     )
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return said, cpu_s
 
 
 @pytest.mark.parametrize("asked", ["list", "show bahdanau", "plan", *WRONG])
-def test_a_light_command_imports_no_torch_and_costs_little(asked):
-    said, cpu_s = in_a_process(["-c", LIGHT], *asked.split())
+def test_a_light_command_imports_no_torch(asked):
+    said = in_a_process(["-c", LIGHT], *asked.split())
     assert said.returncode == (2 if asked in WRONG else 0), said.stderr
     assert "real:\n" in said.stderr
-    assert cpu_s < MOST_CPU_S
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", NAMES)
 def test_a_light_command_says_what_it_says_with_torch(asked):
-    light, _ = in_a_process(["-c", LIGHT], *asked.split())
-    real, _ = in_a_process(["-m", "bench"], *asked.split(), **{light_start.STARTED_OVER: "yes"})
+    light = in_a_process(["-c", LIGHT], *asked.split())
+    real = in_a_process(["-m", "bench"], *asked.split(), **{light_start.STARTED_OVER: "yes"})
     assert light.stdout == real.stdout
     assert (light.returncode, real.returncode) == (0, 0)
 
@@ -126,14 +118,14 @@ print(json.dumps({name: showing(name, (), as_json=True) for name in names}))
 
 @pytest.mark.slow
 def test_every_name_is_shown_alike_with_and_without_torch():
-    light, real = (in_a_process(["-c", ALL], kind)[0] for kind in ("light", "real"))
+    light, real = (in_a_process(["-c", ALL], kind) for kind in ("light", "real"))
     assert light.returncode == 0, light.stderr
     assert json.loads(light.stdout) == json.loads(real.stdout)
     assert len(json.loads(light.stdout)) > 200
 
 
 def test_a_command_that_computes_starts_over_with_the_real_torch():
-    said, _ = in_a_process(["-m", "bench"], "plan", "--variants", "dot", "--device", "cuda")
+    said = in_a_process(["-m", "bench"], "plan", "--variants", "dot", "--device", "cuda")
     import torch
 
     if torch.cuda.is_available():
@@ -146,7 +138,7 @@ def test_a_command_that_computes_starts_over_with_the_real_torch():
 def test_a_plug_in_never_sees_a_stand_in(tmp_path):
     plugin = tmp_path / "looks.py"
     plugin.write_text("import torch\nassert torch.zeros(2).sum() == 0\n")
-    said, _ = in_a_process(["-m", "bench"], "list", "presets", "--plugin", str(plugin))
+    said = in_a_process(["-m", "bench"], "list", "presets", "--plugin", str(plugin))
     assert said.returncode == 0, said.stderr
 
 
