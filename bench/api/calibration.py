@@ -19,6 +19,8 @@ from bench.api.selector import Selector, parse
 from bench.api.whole_file import written_whole
 
 FOLDER = "calibration"
+ROUNDING = frozenset({"precision", "projection"})
+"""Options of a backbone that say how products are rounded; a learning rate holds for all values."""
 _CHOICES: dict[str, tuple["Choice", ...]] = {}
 """By name of the task; a task that was looked for and has none has an empty tuple."""
 
@@ -86,12 +88,16 @@ class Choice:
 def competitor(variant: str, backbone: str, slot: str) -> str:
     """The name under which a variant in its place has a learning rate.
 
+    Networks that differ in how products are rounded share it.
+
     Args:
         variant: Canonical selector.
         backbone: Canonical selector.
         slot: Slot of the backbone.
     """
-    return f"{variant} @ {backbone} / {slot}"
+    network = parse(backbone)
+    options = {key: value for key, value in network.options.items() if key not in ROUNDING}
+    return f"{variant} @ {Selector(network.name, options).show()} / {slot}"
 
 
 def choice_of(task: Selector, preset: str) -> Choice | None:

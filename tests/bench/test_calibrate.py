@@ -451,6 +451,13 @@ def test_cells_have_the_size_that_was_chosen_and_the_rate_of_their_variant(folde
     assert read_protocol(cell_of(training="adam[lr=0.02]").protocol).lr == 0.02
 
 
+def test_a_rate_holds_for_networks_that_round_products_in_another_way():
+    plain = competitor("additive", "rnn_seq2seq[hidden=16]", "cross")
+    rounded = "rnn_seq2seq[hidden=16,precision=bfloat16,projection=bfloat16]"
+    assert competitor("additive", rounded, "cross") == plain
+    assert competitor("additive", "rnn_seq2seq[hidden=32]", "cross") != plain
+
+
 def test_a_choice_of_nothing_leaves_the_sizes_of_the_preset(folder):
     before = cell_of()
     stored.keep_choice("needle", Choice(**{**vars(CHOSEN), "chosen": None, "rates": {}}))
