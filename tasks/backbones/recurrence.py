@@ -12,7 +12,7 @@ of a gated unit, five of an LSTM.
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -50,9 +50,30 @@ def read_steps(
         rounded: Whether products that are large enough are taken in bfloat16.
     """
     kind = _GRU if len(first) == 1 else _LSTM
-    rounded = rounded and is_large(max(rows), weight)
-    states, *last = kind.apply(given.to(weight.dtype), weight, bias, rows, back, rounded, *first)
+    reading = _Reading(rows, back, rounded and is_large(max(rows), weight))
+    states, *last = kind.apply(reading, given.to(weight.dtype), weight, bias, *first)
     return states, tuple(last)
+
+
+class _Reading(NamedTuple):
+    """How tokens are read; the arguments of `read_steps`."""
+
+    rows: list[int]
+    back: bool
+    rounded: bool
+
+    def steps(
+        self, parts: Sequence[Float[Tensor, "N ..."]], *, reverse: bool = False
+    ) -> Iterator[tuple[Any, ...]]:
+        """Where each step begins and its rows of everything, in the order of reading.
+
+        Args:
+            parts: What has a row for each token.
+            reverse: Whether the step that was read last comes first.
+        """
+        starts = list(accumulate(self.rows, initial=0))[:-1]
+        steps = list(zip(starts, *(part.split(self.rows) for part in parts), strict=True))
+        return reversed(steps) if self.back != reverse else iter(steps)
 
 
 class _GRU(torch.autograd.Function):
@@ -61,40 +82,45 @@ class _GRU(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
+        reading: _Reading,
         given: Float[Tensor, "N G"],
         weight: Float[Tensor, "G D"],
         bias: Float[Tensor, " G"],
-        rows: list[int],
-        back: bool,
-        rounded: bool,
         first: Float[Tensor, "B D"],
     ) -> tuple[Float[Tensor, "N D"], Float[Tensor, "B D"]]:
         count, width = len(given), weight.shape[1]
-        product = _Products(weight.T, bias, rows, rounded)
+        product = _Products(weight.T, bias, reading)
         own = torch.empty_like(given)
         fresh, states = given.new_empty(count, width), given.new_empty(count, width)
         last = first.clone()
-        parts = (*_gates(own, 2, 3), own[:, :width], own[:, width : 2 * width])
-        for at, gates, own_fresh, reset, keeping, *others in _in_order(
-            rows, back, (*parts, *_gates(given, 2, 3), fresh, states)
-        ):
-            given_gates, given_fresh, proposed, state = others
+        (gates, own_fresh), others = (x.split((2 * width, width), 1) for x in (own, given))
+        parts = (gates, *gates.chunk(2, 1), own_fresh, *others, fresh, states)
+        for (
+            at,
+            both,
+            reset,
+            keeping,
+            kept,
+            given_both,
+            given_fresh,
+            proposed,
+            state,
+        ) in reading.steps(parts):
             before = last[: len(state)]
             said = product(before, at)
-            torch.add(given_gates, said[:, : 2 * width], out=gates).sigmoid_()
-            own_fresh.copy_(said[:, 2 * width :])
-            torch.addcmul(given_fresh, reset, own_fresh, out=proposed).tanh_()
+            torch.add(given_both, said[:, : 2 * width], out=both).sigmoid_()
+            kept.copy_(said[:, 2 * width :])
+            torch.addcmul(given_fresh, reset, kept, out=proposed).tanh_()
             torch.lerp(proposed, before, keeping, out=before)
             state.copy_(before)
         ctx.save_for_backward(own, fresh, states, weight, product.given)
-        ctx.reading = rows, back, rounded
+        ctx.reading = reading
         return states, last
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         own, fresh, states, weight, before = ctx.saved_tensors
-        rows, back, rounded = ctx.reading
         reset, keeping, own_fresh = own.unflatten(1, (3, -1)).unbind(1)
         leaving = 1 - keeping
         of_fresh = tanh_backward(leaving, fresh)
@@ -102,10 +128,10 @@ class _GRU(torch.autograd.Function):
         sigmoid_backward(of_fresh * own_fresh, reset, grad_input=gates[:, 0])
         torch.mul(states - fresh, leaving, out=gates[:, 1])
         torch.mul(of_fresh, reset, out=gates[:, 2])
-        product = _Products(weight, None, rows, rounded, gates.flatten(1))
+        product = _Products(weight, None, ctx.reading, gates.flatten(1))
         of_states, of_first = torch.empty_like(states), grads[1].clone()
         parts = (gates, gates.flatten(1), keeping, grads[0], of_states)
-        for at, every, flat, kept, said, total in _in_order(rows, not back, parts):
+        for at, every, flat, kept, said, total in ctx.reading.steps(parts, reverse=True):
             carried = of_first[: len(said)]
             torch.add(carried, said, out=total)
             every.mul_(total.unsqueeze(1))
@@ -113,7 +139,7 @@ class _GRU(torch.autograd.Function):
         found = product.of_weight(before, weight), gates.sum(0).flatten()
         # from here on that of the input, which the reset gate does not scale
         torch.mul(of_states, of_fresh, out=gates[:, 2])
-        return gates.flatten(1), *found, None, None, None, of_first
+        return None, gates.flatten(1), *found, of_first
 
 
 class _LSTM(torch.autograd.Function):
@@ -122,24 +148,22 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
+        reading: _Reading,
         given: Float[Tensor, "N G"],
         weight: Float[Tensor, "G D"],
         bias: Float[Tensor, " G"],
-        rows: list[int],
-        back: bool,
-        rounded: bool,
         first: Float[Tensor, "B D"],
         first_cell: Float[Tensor, "B D"],
     ) -> tuple[Float[Tensor, "N D"], Float[Tensor, "B D"], Float[Tensor, "B D"]]:
         count, width = len(given), weight.shape[1]
-        product = _Products(weight.T, bias, rows, rounded)
+        product = _Products(weight.T, bias, reading)
         own = torch.empty_like(given)
         cells, states = given.new_empty(count, width), given.new_empty(count, width)
         last, last_cell = first.clone(), first_cell.clone()
         opening, fresh, leaving = own.split((2 * width, width, width), 1)
         parts = (own, given, opening, fresh, leaving, *opening.chunk(2, 1), cells, states)
-        for at, whole, inputs, both, new, out, entering, forgetting, kept, state in _in_order(
-            rows, back, parts
+        for at, whole, inputs, both, new, out, entering, forgetting, kept, state in reading.steps(
+            parts
         ):
             before, cell = last[: len(state)], last_cell[: len(state)]
             torch.add(inputs, product(before, at), out=whole)
@@ -151,14 +175,13 @@ class _LSTM(torch.autograd.Function):
             torch.mul(out, torch.tanh(cell), out=state)
             before.copy_(state)
         ctx.save_for_backward(own, cells, weight, product.given)
-        ctx.reading = rows, back, rounded
+        ctx.reading = reading
         return states, last, last_cell
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         own, cells, weight, before = ctx.saved_tensors
-        rows, back, rounded = ctx.reading
         entering, forgetting, fresh, leaving = own.unflatten(1, (4, -1)).unbind(1)
         seen = cells.tanh()
         of_cell = tanh_backward(leaving, seen)
@@ -168,10 +191,10 @@ class _LSTM(torch.autograd.Function):
         torch.mul(cells - entering * fresh, 1 - forgetting, out=gates[:, 1])
         tanh_backward(entering, fresh, grad_input=gates[:, 2])
         sigmoid_backward(seen, leaving, grad_input=gates[:, 3])
-        product = _Products(weight, None, rows, rounded, gates.flatten(1))
+        product = _Products(weight, None, ctx.reading, gates.flatten(1))
         of_first, of_first_cell = grads[1].clone(), grads[2].clone()
         parts = (gates[:, :3], gates[:, 3], gates.flatten(1), of_cell, forgetting, grads[0])
-        for at, inside, out, flat, shown, kept, said in _in_order(rows, not back, parts):
+        for at, inside, out, flat, shown, kept, said in ctx.reading.steps(parts, reverse=True):
             carried, cell = of_first[: len(said)], of_first_cell[: len(said)]
             carried.add_(said)
             cell.addcmul_(carried, shown)
@@ -180,7 +203,7 @@ class _LSTM(torch.autograd.Function):
             carried.copy_(product(flat, at))
             cell.mul_(kept)
         found = product.of_weight(before, weight), gates.sum(0).flatten()
-        return gates.flatten(1), *found, None, None, None, of_first, of_first_cell
+        return None, gates.flatten(1), *found, of_first, of_first_cell
 
 
 class _Products:
@@ -190,23 +213,22 @@ class _Products:
         self,
         matrix: Float[Tensor, "M K"],
         bias: Float[Tensor, " K"] | None,
-        rows: Sequence[int],
-        rounded: bool,
+        reading: _Reading,
         given: Float[Tensor, "N M"] | None = None,
     ) -> None:
-        self.matrix, self.bias, self.rounded = matrix, bias, rounded
-        self.copies = rounded or given is None
-        count = sum(rows)
-        if rounded:
+        self.matrix, self.bias, self.rounded = matrix, bias, reading.rounded
+        self.copies = reading.rounded or given is None
+        count, most = sum(reading.rows), max(reading.rows)
+        if reading.rounded:
             self.matrix = matrix.bfloat16()
             self.bias = None if bias is None else bias.bfloat16()
             # each step takes a multiple of `BLOCK` rows; what the others hold is not looked at
             self.given = self.matrix.new_empty(whole_blocks(count) + BLOCK, len(matrix))
             self.given[count:] = 0  # but here, in the product of all steps
-            self.said = self.matrix.new_empty(whole_blocks(max(rows)), matrix.shape[1])
+            self.said = self.matrix.new_empty(whole_blocks(most), matrix.shape[1])
         else:
             self.given = matrix.new_empty(count, len(matrix)) if given is None else given
-            self.said = matrix.new_empty(max(rows), matrix.shape[1])
+            self.said = matrix.new_empty(most, matrix.shape[1])
 
     def __call__(self, x: Float[Tensor, "n M"], at: int) -> Float[Tensor, "n K"]:
         """Multiply the rows of the step that begins at a row; valid until the next call."""
@@ -225,18 +247,3 @@ class _Products:
     ) -> Float[Tensor, "M D"]:
         """Gradient of the weight, of what the forward pass multiplied."""
         return (self.given.T @ before).to(weight.dtype)
-
-
-def _gates(of: Float[Tensor, "N G"], first: int, count: int) -> tuple[Tensor, Tensor]:
-    """The first gates, and those after them."""
-    width = of.shape[1] // count
-    return of[:, : first * width], of[:, first * width :]
-
-
-def _in_order(
-    rows: list[int], back: bool, parts: Sequence[Float[Tensor, "N ..."]]
-) -> Iterator[tuple[Any, ...]]:
-    """Where each step begins and its rows of everything, in the order of reading."""
-    starts = list(accumulate(rows, initial=0))[:-1]
-    steps = list(zip(starts, *(part.split(rows) for part in parts), strict=True))
-    return reversed(steps) if back else iter(steps)
