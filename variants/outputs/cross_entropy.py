@@ -1,4 +1,4 @@
-"""Cross entropy of many words, with a gradient that reads the probabilities once.
+"""Cross entropy of many words, whose gradient is made while their logarithms are in cache.
 
 PyTorch's gradient first fills a matrix with the gradient of the chosen words, then reads it and
 the logarithms of all words, and widens half precision on the way there and back. Over a vocabulary
@@ -24,7 +24,7 @@ def cross_entropy(logits: Float[Tensor, "n V"], targets: Int[Tensor, " n"]) -> F
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """The gradient of a row is its softmax, less one at the target."""
+    """The gradient of a row is its softmax, less one at the target, in the format of the logits."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, targets: Tensor) -> Tensor:
