@@ -24,10 +24,14 @@ class Estimate:
         self.at_once = at_once
         self.total = sum(job.seconds for job in jobs)
         self.done = 0.0
+        self.found = 0.0
+        """Expected seconds of what an earlier run had done of jobs that go on from there."""
         self.running: dict[int, tuple[Job, float]] = {}
 
     def watch(self, job: Job, share: float) -> None:
-        """Hear how far a running job is."""
+        """Hear how far a running job is; it tells first where it begins, which is 0 or near it."""
+        if id(job) not in self.running:
+            self.found += job.seconds * share
         self.running[id(job)] = (job, share)
 
     def finish(self, job: Job) -> None:
@@ -38,16 +42,20 @@ class Estimate:
     @property
     def share(self) -> float:
         """Share of the expected work that is done."""
-        partly = sum(job.seconds * share for job, share in self.running.values())
-        return min(1.0, (self.done + partly) / self.total) if self.total else 1.0
+        return min(1.0, self._behind / self.total) if self.total else 1.0
+
+    @property
+    def _behind(self) -> float:
+        """Expected seconds of what is done, by an earlier run, too."""
+        return self.done + sum(job.seconds * share for job, share in self.running.values())
 
     @property
     def left_s(self) -> float:
         """Expected seconds until the end."""
-        elapsed, share = self.clock() - self.started, self.share
-        if share < 0.02:
-            return self.total / self.at_once
-        return elapsed * (1 - share) / share
+        here, ahead = self._behind - self.found, max(0.0, self.total - self._behind)
+        if here < 0.02 * self.total:
+            return ahead / self.at_once
+        return (self.clock() - self.started) * ahead / here
 
 
 class Display:

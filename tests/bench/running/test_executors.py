@@ -236,6 +236,7 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
     second = Job(kind="quality", label="second", seconds=30)
     log = io.StringIO()
     display = progress.Display([first, second], 2, log)
+    display.watch(first, 0.0)
     now[0] = 5.0
     display.watch(first, 0.5)
     assert log.getvalue() == ""
@@ -250,6 +251,21 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
     assert lines[2] == "[2/2] refused       second | 0 s left"
     assert "\r" not in log.getvalue()
     assert "\x1b" not in log.getvalue()
+
+
+def test_what_an_earlier_run_had_trained_says_nothing_of_the_speed_of_this_one():
+    now = [100.0]
+    first, second = (Job(kind="quality", label=name, seconds=1000) for name in ("a", "b"))
+    estimate = progress.Estimate([first, second], 2, lambda: now[0])
+    estimate.watch(first, 0.5)
+    assert (estimate.share, estimate.left_s) == (0.25, 750)
+    now[0] += 300
+    estimate.watch(first, 0.75)
+    estimate.watch(second, 0.0)
+    assert estimate.left_s == 300 * 1250 / 250
+    estimate.finish(first)
+    now[0] += 300
+    assert estimate.left_s == 600 * 1000 / 500
 
 
 class Sending:
