@@ -15,6 +15,7 @@ from bench.api.calibration import stored_choices
 from bench.api.claim import CLAIMS
 from bench.api.documented_fields import documented_fields
 from bench.api.resolve import resolve
+from bench.api.task import TASKS
 from bench.calibration_trials import RATES
 from bench.cli.main import cli
 from bench.docs import readme
@@ -305,6 +306,17 @@ def test_fresh_seeds_are_compared_with_the_earlier_ones_as_the_page_says(column,
     assert len(new) == len(both) or more in section
     table = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
     assert [line[column - 1].strip(" |") for line in table[2:]] == found
+
+
+def test_limits_name_the_tasks_whose_validation_reaches_beyond_training():
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    found = re.search(r"ranks by inputs longer than those of training \(([^)]*)\)", text)
+    assert found is not None
+    named = set(re.findall(r"`(\w+)`", found.group(1)))
+    tasks = registry.registrations(TASKS)
+    headlines = {name: one.target.headline for name, one in tasks.items()}
+    beyond = {name for name, one in headlines.items() if one and one.kind == "beyond_training"}
+    assert named == beyond
 
 
 def test_limits_name_the_claims_that_were_decided_again():
