@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from bench.api.axes import PLAIN
-from bench.api.cell import Cell, cell_from_dict, parse_label
-from bench.api.command import run_command
+from bench.api.cell import RUN_KINDS, Cell, cell_from_dict, parse_label
+from bench.api.command import USUAL_PRESET, run_command
 from bench.api.errors import DataDamaged, InvalidSelector
 from reports.catalog import Catalog, Certificates
 from reports.numbers import counted
@@ -82,10 +82,18 @@ class RunFolder:
         return self.path.resolve().name.removesuffix(SUFFIX)
 
     def command(self, label: str) -> str:
-        """The command that runs one cell of this run again."""
-        data_dir = self.catalog.data_dir if self._reads_data(label) else ""
-        command = run_command("--cell", label, plugins=self.catalog.plugins, data_dir=data_dir)
-        return self.shown(command)
+        """The command that runs one cell of this run again; empty where only the whole run can."""
+        cell = _cell_of(label)
+        if cell is not None and cell.kind not in RUN_KINDS:
+            return ""
+        reads = cell is None or (
+            cell.kind != "speed" and self.catalog.task(cell.task).needs_download
+        )
+        data_dir = self.catalog.data_dir if reads else ""
+        words = ["--cell", label]
+        if self.catalog.preset not in ("", USUAL_PRESET):
+            words += ["--preset", self.catalog.preset]
+        return self.shown(run_command(*words, plugins=self.catalog.plugins, data_dir=data_dir))
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -95,14 +103,6 @@ class RunFolder:
     def shown(self, command: str) -> str:
         """A command as a reader of this report may see it."""
         return with_run_folder(with_data_dir(command, DATA_DIR)) if self.published else command
-
-    def _reads_data(self, label: str) -> bool:
-        """Whether a cell reads what lies in a data directory; yes where nobody wrote that down."""
-        try:
-            cell = parse_label(label)
-        except InvalidSelector:
-            return True  # as a later version writes it
-        return cell.kind != "speed" and self.catalog.task(cell.task).needs_download
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -214,6 +214,14 @@ class RunFolder:
     @cached_property
     def _unreadable(self) -> dict[str, str]:
         return {}
+
+
+def _cell_of(label: str) -> Cell | None:
+    """The cell of a label; None where a later version wrote it."""
+    try:
+        return parse_label(label)
+    except InvalidSelector:
+        return None
 
 
 def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:

@@ -38,6 +38,7 @@ from reports.needs import above_uniform
 from reports.ranked_table.saturation import edge
 from results.frame import COLUMNS
 from results.row import Row
+from results.statistics.intervals import t_interval
 
 ROOT = Path(__file__).parents[1]
 
@@ -368,6 +369,12 @@ def test_what_is_said_of_the_modern_half_is_what_the_tests_of_the_run_show():
     texts = {one.catalog.task_label(one.task): one for one in folder.comparisons}
     above = above_uniform(texts["wikitext2_mini"])
     assert sorted(above) == ["alibi", "gated_deltanet", "mamba2_ssd", "mla", "rope"]
+    trigrams = texts["wikitext2_mini"].without["trigram, interpolated"]
+    apart = set()
+    for name, scores in texts["wikitext2_mini"].scores.items():
+        found = t_interval([value - trigrams[seed] for seed, value in scores.items()])
+        apart |= {name} if name in above and not found.contains(0) else set()
+    assert apart == {"gated_deltanet"}
     characters = texts["stdlib_code"]
     trigrams = characters.without["trigram, interpolated"]
     for scores in characters.scores.values():

@@ -14,6 +14,8 @@ SCHEMA = 2
 
 Kind = Literal["quality", "speed", "trial", "analysis", "exact"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+RUN_KINDS = frozenset[Kind]({"quality", "speed", "analysis"})
+"""Kinds of cells that `bench run --cell` makes; studies, calibration and claims make others."""
 LARGEST_SEED = 2**32 - 1
 """Generators take 32 bits of a seed."""
 SELECTORS = ("task", "backbone", "variant")

@@ -3,6 +3,9 @@
 import shlex
 from collections.abc import Sequence
 
+USUAL_PRESET = "quick"
+"""The preset of a run that names none."""
+
 
 def run_command(*words: str, plugins: Sequence[str] = (), data_dir: str = "") -> str:
     """`bench run` with some words, quoted for a shell.

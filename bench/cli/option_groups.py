@@ -96,7 +96,11 @@ retry = click.option(
 )
 inline = click.option("--inline", is_flag=True, help="Run in this process, for debuggers.")
 out = click.option(
-    "--out", default="", metavar="DIR", help="Run folder. Default: a folder below runs/."
+    "--out",
+    default="",
+    metavar="DIR",
+    help="Run folder; results join those that are there. Default: runs/PRESET; other commands, "
+    "and --cell, have one of their own below runs/.",
 )
 # read before the others, because the usual number of jobs depends on it
 device = click.option(

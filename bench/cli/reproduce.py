@@ -97,6 +97,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     labels, others = _drawn(source, count, draw)
     # whoever was too slow is asked again by the same command
     asked = replace(options, cells=tuple(labels), out=out, verify=False, retry=("timeout",))
+    asked = replace(asked, preset=_preset_of(source) or asked.preset)
     found: "list[Reproduced]" = []
 
     def compared(folder: "RunFolder") -> list[str]:
@@ -122,6 +123,16 @@ def _why_not(found: "list[Reproduced]", asked: int, tolerance: float) -> str:
     }
     said = [f"{count} {what}" for what, count in counts.items() if count]
     return f"not reproduced: of {asked} cells {', '.join(said)}." if said else ""
+
+
+def _preset_of(source: "Store | Pack") -> str:
+    """The preset of a run, so that a report says the same of its cells; empty if unknown."""
+    from bench.running.presets import PRESETS
+    from results.catalog import CATALOG, RunCatalog
+    from results.json_values import as_object
+
+    preset = RunCatalog.from_json(as_object(source.read_json(CATALOG))).preset
+    return preset if preset in PRESETS else ""
 
 
 def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[dict[str, float], int]:

@@ -23,6 +23,23 @@ OTHER_COMMANDS = {
     "trial": "`bench study` and `bench calibrate` train those",
 }
 """Kinds of cells that no run has, and where they come from."""
+SAID_BY_CELL = (
+    "variants",
+    "tasks",
+    "backbone",
+    "slot",
+    "minutes",
+    "seeds",
+    "first_seed",
+    "training",
+    "device",
+    "dtype",
+    "impl",
+    "quality",
+    "speed",
+    "shape",
+)
+"""Options that the label of a cell has answered."""
 LEAST_AGAIN_S = 60.0
 """Least expected of a cell that another machine has run (s): this one may be busy."""
 
@@ -78,6 +95,7 @@ def run(options: "RunOptions") -> int:
     load_registry(options.plugin)
     _ = options.looks  # wrong values end the command before anything is written
     if options.cells:
+        _refuse_beside_cells()
         # beside a finished run and not in it, so that a cell of it is run again
         options = replace(options, out=options.out or "runs/cells")
         if options.match:
@@ -136,6 +154,20 @@ def _refuse_places(options: "RunOptions") -> None:
         refuse_what_is_no_run(options.reuse)
     if options.out:
         refuse_occupied(options.folder)
+
+
+def _refuse_beside_cells() -> None:
+    """Refuse options that the label of a cell has answered.
+
+    Raises:
+        InvalidConfig: Some were typed.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.cli.spec_file import typed_options
+
+    typed = [text for name, text in typed_options().items() if name in SAID_BY_CELL]
+    if typed:
+        raise InvalidConfig(f"--cell already says what to run; leave out {', '.join(typed)}.")
 
 
 def _refuse_nothing(made: "Plan") -> None:

@@ -186,24 +186,29 @@ def _quoted(value: object) -> str:
     return shortened(json.dumps(value, ensure_ascii=False), MOST_QUOTED)
 
 
-def _refuse_beside_spec() -> None:
-    """Refuse options that a spec file has already answered, also those that repeat a default.
+def typed_options() -> dict[str, str]:
+    """Options of the command line by their names, also those that repeat a default, as typed.
 
     Values do not tell whether somebody typed them. Without a command line nobody typed anything.
+    """
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return {}
+    return {
+        option.name: _shown(option, context.params[option.name])
+        for option in context.command.params
+        if option.name is not None
+        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    }
+
+
+def _refuse_beside_spec() -> None:
+    """Refuse options that a spec file has already answered.
 
     Raises:
         InvalidConfig: Some were typed.
     """
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return
-    typed = [
-        _shown(option, context.params[option.name])
-        for option in context.command.params
-        if option.name is not None
-        and option.name not in NOT_ASKED
-        and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
-    ]
+    typed = [text for name, text in typed_options().items() if name not in NOT_ASKED]
     if typed:
         raise InvalidConfig(
             f"--spec already says what to run; leave out {', '.join(typed)}, or the spec."

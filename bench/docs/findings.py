@@ -163,7 +163,8 @@ FINDINGS = (
     Finding(
         "modern",
         "**On a small text only mechanisms that know the order of tokens are better than uniform "
-        "attention. They are a little better than trigrams.**",
+        "attention.** Of them only `gated_deltanet` has an interval without the perplexity of "
+        "trigrams.",
         "`wikitext2_mini`: perplexity of words; less is better",
         "With order: `gated_deltanet` {wikitext2_mini/gated_deltanet}, `rope` "
         "{wikitext2_mini/rope}, `alibi` {wikitext2_mini/alibi}. Without: `gqa` "

@@ -78,13 +78,13 @@ def without_timing(request: Request, variant: str, *, stacked: bool) -> LeftOut:
 
 def no_time_to_train(request: Request, cell: Cell) -> LeftOut:
     """A cell for which the budget is too small."""
-    command = _command(request, "--cell", cell.label)
+    command = _command(request, "--cell", cell.label, *_preset(request))
     return LeftOut(cell.label, _no_room(request), command)
 
 
 def not_matched(request: Request, cell: Cell, reason: str) -> LeftOut:
     """A cell whose network cannot have the size of the baseline's; the command runs it as it is."""
-    command = _command(request, "--cell", cell.label)
+    command = _command(request, "--cell", cell.label, *_preset(request))
     return LeftOut(cell.label, f"--match {request.match}: {reason}", command)
 
 
@@ -124,5 +124,9 @@ def _typed(request: Request) -> list[str]:
 
 def _sized(request: Request) -> list[str]:
     """The preset where it is not the usual one, and the other options that were typed."""
-    preset = [] if request.preset == Request.preset else ["--preset", request.preset]
-    return [*preset, *_typed(request)]
+    return [*_preset(request), *_typed(request)]
+
+
+def _preset(request: Request) -> list[str]:
+    """The preset where it is not the usual one."""
+    return [] if request.preset == Request.preset else ["--preset", request.preset]

@@ -13,6 +13,10 @@ from bench.running.job import Job
 
 HEARTBEAT_S = 30.0
 """Longest silence in a plain log."""
+PRIOR = 0.1
+"""Share of a run that counts as done at the planned pace, before any of it is done.
+
+The first seconds go into starting processes, and would promise hours."""
 
 
 class Estimate:
@@ -53,9 +57,9 @@ class Estimate:
     def left_s(self) -> float:
         """Expected seconds until the end."""
         here, ahead = self._behind - self.found, max(0.0, self.total - self._behind)
-        if here < 0.02 * self.total:
-            return ahead / self.at_once
-        return (self.clock() - self.started) * ahead / here
+        planned = PRIOR * self.total
+        took = self.clock() - self.started + planned / self.at_once
+        return took * ahead / (here + planned)
 
 
 class Display:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from bench.api import registry
 from bench.api.axes import PLAIN
 from bench.api.cell import LARGEST_SEED
+from bench.api.command import USUAL_PRESET
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.impl import IMPLS
 from bench.api.resolve import VariantSpec, resolve
@@ -71,7 +72,7 @@ class Request:
     """Backbone selector; empty for the task's own."""
     slot: str = ""
     """Slot of the backbone; empty for its main one."""
-    preset: str = "quick"
+    preset: str = USUAL_PRESET
     seeds: int = 0
     """Number of seeds; 0 for the preset's."""
     first_seed: int = 0

@@ -40,7 +40,7 @@ def _why_unranked(table: pd.DataFrame, *, ranks: bool) -> str:
     if not ranks:
         return "the preset is too small to show differences."
     if scored["seeds"].max() < 2:
-        return "one seed cannot show a significant difference; --seeds 3 runs more."
+        return "one seed cannot show a significant difference; a run with --seeds 3 may."
     if scored["marks"].str.contains("red certificate").all():
         return "no variant with a value has a green certificate."
     return "no metric of these tasks has a better side, or no green variant has two seeds."

@@ -100,7 +100,7 @@ def _cells_table(
                 TableCell(text=status),
                 *_place(folder, *cells),
                 TableCell(text=clean(reason) or NO_VALUE),
-                TableCell(text=clean(folder.command(label)), code=True),
+                _command(folder, folder.command(label)),
             )
         )
     columns = ("status", "kind", "task", "variant", "seed", "reason", "command")
@@ -160,10 +160,10 @@ def _left_out(folder: RunFolder) -> Block:
 
 
 def _command(folder: RunFolder, command: str) -> TableCell:
-    """A command that runs what was left out; a dash where none can."""
+    """A command as a reader may see it; a dash where there is none."""
     if not command:
         return TableCell(text=NO_VALUE)
-    return TableCell(text=folder.shown(command), code=True)
+    return TableCell(text=clean(folder.shown(command)), code=True)
 
 
 def environment_section(folder: RunFolder) -> Section:
@@ -212,7 +212,7 @@ def commands_section(folder: RunFolder) -> Section:
             TableCell(text=outcome.record.status.replace("_", " ")),
             *_place(folder, outcome.cell),
             TableCell(text=f"{outcome.record.seconds:.1f}", sort=round(outcome.record.seconds, 3)),
-            TableCell(text=clean(folder.command(outcome.cell.label)), code=True),
+            _command(folder, folder.command(outcome.cell.label)),
         )
         for outcome in folder.outcomes
     ]
@@ -227,8 +227,9 @@ def commands_section(folder: RunFolder) -> Section:
         folded=True,
     )
     text = Paragraph(
-        "Each command computes one cell again, without the rest of the run. "
-        "Links in the column “Seeds” of the tables lead here."
+        "Each command computes one cell without the rest of the run, into a folder of its own; "
+        "--retry ok computes it once more. Trials of studies and computed claims come from the "
+        "commands of the whole run alone. Links in the column “Seeds” of the tables lead here."
     )
     blocks: list[Block] = [text]
     variable = folder.catalog.data_variable

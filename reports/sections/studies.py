@@ -215,7 +215,6 @@ def _study_table(
                 TableCell(text=plain(best.value), sort=best.value),
                 TableCell(text=str(best.number), sort=best.number),
                 TableCell(text=clean(f"{cell.variant}, {cell.protocol}"), code=True),
-                TableCell(text=clean(folder.command(cell.label)), code=True),
             )
         )
     return TableBlock(
@@ -228,7 +227,6 @@ def _study_table(
             Column(title=metric.arrow, unit=metric.unit, numeric=True, better=metric.better),
             Column(title="Best trial", numeric=True),
             Column(title="Chosen settings"),
-            Column(title="Command"),
         ),
         rows=tuple(rows),
     )

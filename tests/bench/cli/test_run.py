@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from bench.api.cell import parse_label
+from bench.api.cell import KINDS, RUN_KINDS, parse_label
 from bench.cli import execution, registered
-from bench.cli.run import cell_plan, jobs_of_budget
+from bench.cli.run import OTHER_COMMANDS, cell_plan, jobs_of_budget
 from bench.cli.run_options import RunOptions
 from bench.running import runner
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.request import Request
+from reports.folder import read_folder
 from results.store import Store
 from tests.bench.cli.command_lines import SMOKE, report_text
 
@@ -187,6 +188,24 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
         assert code == 0
         assert record.status == "ok"
     assert values(tmp_path / "runs" / "cells") == values(finished)
+
+
+def test_what_a_label_says_is_not_said_again(call, finished, tmp_path):
+    label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
+    asked = ["run", "--cell", label, "--out", tmp_path / "run"]
+    code, _, err = call(*asked, "--seeds", 3, "--variants", "uniform", "--no-speed")
+    assert code == 2
+    assert "--cell already says what to run; leave out --variants, --seeds, --no-speed." in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_printed_command_names_the_preset_that_says_whether_scores_rank(finished):
+    folder = read_folder(finished)
+    label = folder.outcomes[0].cell.label
+    assert shlex.split(folder.command(label))[-2:] == ["--preset", "smoke"]
+    assert set(OTHER_COMMANDS) == set(KINDS) - RUN_KINDS
+    for kind in OTHER_COMMANDS:
+        assert folder.command(replace(parse_label(label), kind=kind).label) == ""
 
 
 def test_cells_of_two_variants_that_begin_alike_have_two_names():

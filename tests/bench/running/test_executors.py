@@ -246,8 +246,9 @@ def test_the_display_is_readable_in_a_plain_log(monkeypatch):
     display.finish(second, "refused")
     display.close()
     lines = log.getvalue().splitlines()
-    assert lines[0].strip() == "25% done, 2 min left"
-    assert lines[1] == "[1/2] ok            first @ dot :smile: [red] | 2 min left"
+    # 30 s are left, and 42 s went for 10 s and the 4 s that count beforehand
+    assert lines[0].strip() == "25% done, 1 min 30 s left"
+    assert lines[1] == "[1/2] ok            first @ dot :smile: [red] | 1 min 30 s left"
     assert lines[2] == "[2/2] refused       second | 0 s left"
     assert "\r" not in log.getvalue()
     assert "\x1b" not in log.getvalue()
@@ -262,10 +263,20 @@ def test_what_an_earlier_run_had_trained_says_nothing_of_the_speed_of_this_one()
     now[0] += 300
     estimate.watch(first, 0.75)
     estimate.watch(second, 0.0)
-    assert estimate.left_s == 300 * 1250 / 250
+    assert estimate.left_s == 400 * 1250 / 450
     estimate.finish(first)
     now[0] += 300
-    assert estimate.left_s == 600 * 1000 / 500
+    assert estimate.left_s == 700 * 1000 / 700
+
+
+def test_the_start_of_processes_promises_no_hours():
+    now = [0.0]
+    only = Job(kind="quality", label="a", seconds=10)
+    estimate = progress.Estimate([only], 1, lambda: now[0])
+    estimate.watch(only, 0.0)
+    now[0] = 20.0
+    estimate.watch(only, 0.03)
+    assert estimate.left_s < 170, "of 20 s for 3% alone, 11 minutes would be left"
 
 
 class Sending:
