@@ -17,6 +17,7 @@ from bench.running.quality_cells import sized_task
 from reports.markdown import code_span, escape, with_code
 from reports.numbers import plain
 from tasks.data.hub_sets import FETCHABLE
+from tasks.data.originals import ORIGINALS
 
 NO_FAMILY = "Further tasks"
 SIZE = "quick"
@@ -96,7 +97,7 @@ def _data(registered: Registration[type[Task]]) -> str:
     for name in target.data_sets:
         known = FETCHABLE.get(name)
         if known is None:
-            parts.append(f"{code_span(name)} of the data directory")
+            parts.append(f"{code_span(name)} of the data directory{_copied(name)}")
             continue
         fetched = f"hub {code_span(known.dataset)}" + ("" if known.pinned else ", unpinned")
         parts.append(f"{code_span(name)} ({fetched}; rows: {known.size}{_beside(known.differs)})")
@@ -111,6 +112,16 @@ def _data(registered: Registration[type[Task]]) -> str:
     if target.needs_download and offline:
         beside = f" Offline beside it: {', '.join(sorted(offline))}."
     return f"{where}. Terms: {with_code(target.data_license.name)}.{beside}"
+
+
+def _copied(name: str) -> str:
+    """Which files its folder holds, and whose they are; empty where that is not known."""
+    files = [
+        f"{code_span(here)} is {code_span(there)} of <{one.address}>"
+        for one in ORIGINALS.get(name, ())
+        for here, there in one.files.items()
+    ]
+    return f" (copied by hand: {'; '.join(files)})" if files else ""
 
 
 def _beside(differs: str) -> str:
