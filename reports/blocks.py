@@ -1,6 +1,7 @@
 """What a report is made of, before it is Markdown or HTML.
 
-Every text here is plain: nothing is markup, so each writer escapes all of it.
+Every text here is plain: nothing is markup, so each writer escapes all of it. A name between
+backticks is shown as code where a sentence or a cell stands (`reports/code_spans.py`).
 """
 
 import math

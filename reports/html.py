@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import groupby
@@ -22,6 +23,7 @@ from reports.blocks import (
     TableBlock,
 )
 from reports.catalog import uncapitalized
+from reports.code_spans import parted
 from reports.figures import quality_cost_figure
 from reports.figures.inline import InlineDrawings
 from reports.figures.quality_cost import NARROW
@@ -96,6 +98,7 @@ def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
         drawing=lambda figure: Markup(inline.drawing(figure.svg)),
         sort_key=sort_key,
         breakable=breakable,
+        sentence=sentence,
         together=together,
     )
     return environment.get_template("report.html.j2").render(
@@ -110,7 +113,7 @@ def page(document: Document, *, more: tuple[str, str] = ("", "")) -> str:
 @cache
 def _environment() -> Environment:
     """The engine with its templates, each compiled once in a process."""
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -118,6 +121,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["with_code"] = with_code
+    return environment
 
 
 def _anchors(document: Document) -> set[str]:
@@ -205,10 +210,36 @@ def breakable(name: str) -> Markup:
     return Markup(_BREAK.sub(r"\1<wbr>", safe) if len(name) >= LONG_NAME else safe)
 
 
+def with_code(text: str, writer: Callable[[str], Markup] = escape) -> Markup:
+    """A sentence in which names between backticks are code.
+
+    >>> with_code("`head=gqa` of <b>")
+    Markup('<code>head=gqa</code> of &lt;b&gt;')
+
+    Args:
+        text: What is written.
+        writer: Makes HTML of a piece; escapes it.
+    """
+    written = map(writer, parted(text))
+    return Markup().join(
+        Markup("<code>{}</code>").format(piece) if at % 2 else piece
+        for at, piece in enumerate(written)
+    )
+
+
+def sentence(text: str) -> Markup:
+    """The same in a narrow column, where long names may break.
+
+    >>> sentence("see `short_convolution[gate=sigmoid]`")
+    Markup('see <code>short_<wbr>convolution[<wbr>gate=sigmoid]</code>')
+    """
+    return with_code(text, breakable)
+
+
 def together(text: str) -> Markup:
     r"""The same for a sentence, whose numbers keep their sign and their interval on one line.
 
     >>> together("0.9 ± 0.1, p < 0.01")
     Markup('0.9\xa0±\xa00.1, p\xa0&lt;\xa00.01')
     """
-    return Markup(re.sub(r" ([±=<]|&lt;) ", "\xa0\\1\xa0", str(breakable(text))))
+    return Markup(re.sub(r" ([±=<]|&lt;) ", "\xa0\\1\xa0", str(sentence(text))))

@@ -20,6 +20,7 @@ from reports.blocks import (
     one_line,
     safe_url,
 )
+from reports.code_spans import parted
 from reports.contents import contents
 from reports.numbers import counted
 from reports.prose import join
@@ -46,11 +47,11 @@ def twin(document: Document) -> str:
     shown, left = document.commands[:MOST_COMMANDS], document.commands[MOST_COMMANDS:]
     parts = [
         f"# {escape(document.title)}",
-        f"**{escape(document.headline)}**" if document.headline else "",
+        f"**{with_code(document.headline)}**" if document.headline else "",
         _notes(document),
         table_text(document.choices) if document.choices else "",
         _figure(document.overview_figure) if document.overview_figure else "",
-        escape(document.lead),
+        with_code(document.lead),
         facts,
         _code("\n".join(shown)) if shown else "",
         f"[{DETAILS}]({DETAILS}) has {counted(len(left), 'more command')}." if left else "",
@@ -88,8 +89,8 @@ def whole(document: Document) -> str:
     """Write a document of a single file; figures are links to `figures/<key>.svg`."""
     parts = [
         f"# {escape(document.title)}",
-        f"**{escape(document.headline)}**" if document.headline else "",
-        escape(document.lead),
+        f"**{with_code(document.headline)}**" if document.headline else "",
+        with_code(document.lead),
         _code("\n".join(document.commands)) if document.commands else "",
         *(_section(section) for section in document.sections),
     ]
@@ -100,7 +101,7 @@ def _notes(document: Document) -> str:
     """Known limits of the run, as a box that GitHub draws."""
     if not document.notes:
         return ""
-    items = "\n".join(f"> - {escape(note)}" for note in document.notes)
+    items = "\n".join(f"> - {with_code(note)}" for note in document.notes)
     return f"> [!WARNING]\n> **{KNOWN_LIMITS}**\n>\n{items}"
 
 
@@ -116,7 +117,22 @@ def escape(text: str) -> str:
     >>> escape("a|b <script> *x* shaw_rpr _y")
     'a\\|b &lt;script&gt; \\*x\\* shaw_rpr \\_y'
     """
-    text = one_line(text)
+    return _escaped(one_line(text))
+
+
+def with_code(text: str) -> str:
+    r"""Make a sentence mean itself, but show names between backticks as code.
+
+    >>> with_code("a|b of `head=gqa[kv_heads=1]`, `<b>`")
+    'a\\|b of `head=gqa[kv_heads=1]`, \\`&lt;b&gt;\\`'
+    """
+    pieces = parted(one_line(text))
+    return "".join(
+        code_span(piece) if at % 2 else _escaped(piece) for at, piece in enumerate(pieces)
+    )
+
+
+def _escaped(text: str) -> str:
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = _SPECIAL.sub(r"\\\1", text)
     return _EDGE_UNDERSCORE.sub(r"\\_", text)
@@ -147,7 +163,7 @@ def _section(section: Section, most_rows: int | None = None) -> str:
         table_text(block, most_rows) if isinstance(block, TableBlock) else _block(block)
         for block in section.blocks
     ]
-    parts = [f"## {escape(section.title)}", escape(section.synopsis), *blocks]
+    parts = [f"## {escape(section.title)}", with_code(section.synopsis), *blocks]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -166,19 +182,19 @@ def _block(block: Block) -> str:
 
 def _text(text: Paragraph) -> str:
     marker = {"plain": "", "note": "> [!NOTE]\n> ", "warning": "> [!WARNING]\n> "}[text.tone]
-    return marker + escape(text.text)
+    return marker + with_code(text.text)
 
 
 def _bullets(bullets: Bullets) -> str:
     heads = [f"**{escape(head)}.** " for head in bullets.heads] or [""] * len(bullets.items)
     return "\n".join(
-        f"- {head}{escape(item)}" for head, item in zip(heads, bullets.items, strict=True)
+        f"- {head}{with_code(item)}" for head, item in zip(heads, bullets.items, strict=True)
     )
 
 
 def _figure(figure: Figure) -> str:
     image = f"![{escape(figure.description)}]({FIGURES}/{figure.key}.svg)"
-    return f"{image}\n\n**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
+    return f"{image}\n\n**{escape(figure.title.rstrip('.'))}.** {with_code(figure.caption)}"
 
 
 def table_text(table: TableBlock, most_rows: int | None = None) -> str:
@@ -192,7 +208,7 @@ def table_text(table: TableBlock, most_rows: int | None = None) -> str:
     shown = table.rows[:most]
     rows = [heads, rules, *([_entry(entry) for entry in row] for row in shown)]
     inside = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-    notes = "\n\n".join(map(escape, table.notes))
+    notes = "\n\n".join(map(with_code, table.notes))
     inside += f"\n\n{notes}" if notes else ""
     if len(shown) < len(table.rows):
         left = _left_out(table, len(shown))
@@ -221,7 +237,7 @@ def _left_out(table: TableBlock, shown: int) -> str:
 
 
 def _entry(entry: TableCell) -> str:
-    text = code_span(entry.text) if entry.code else escape(entry.text)
+    text = code_span(entry.text) if entry.code else with_code(entry.text)
     if entry.best:
         text = f"**{text}**"
     address = safe_url(entry.href)

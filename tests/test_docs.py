@@ -33,7 +33,7 @@ from bench.running.catalog import describe_variant
 from bench.running.families import tasks_by_family
 from reports import tested
 from reports.folder import read_folder
-from reports.markdown import escape
+from reports.markdown import with_code
 from reports.needs import above_uniform
 from reports.ranked_table.saturation import edge
 from results.frame import COLUMNS
@@ -397,7 +397,7 @@ def test_the_page_of_variants_lists_each_variant_once_and_says_what_the_code_say
     for name in registry.listed_variants():
         about = describe_variant(name, resolve(name))
         for said in (about.title, about.paper, about.where, about.deviations):
-            assert escape(said) in sections[name], name
+            assert with_code(said) in sections[name], name
         assert f"`{about.default_task}`" in sections[name] or not about.default_task
 
 

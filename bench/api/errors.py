@@ -79,7 +79,7 @@ class Refused(BenchError):
 
 
 class DataUnavailable(BenchError):
-    """A data set that is not on this machine; the message names the command that fetches it."""
+    """A data set that is not on this machine; the message says how to get it."""
 
 
 class DataDamaged(BenchError):

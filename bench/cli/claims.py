@@ -96,17 +96,32 @@ def report_claims(
         raise InvalidConfig(f"claims: {folder} is a pack, which holds no report; give --out.")
     found = outcomes(open_run(folder), plugin)
     if not any(one.ran for one in found):
-        click.echo(f"{folder} has no rows of claims; `bench claims run` makes them.", err=True)
+        raise InvalidConfig(f"{folder} has no rows of claims; `bench claims run` makes them.")
     click.echo(write_page(found, out or folder))
     if pack is not None:
         click.echo(f"pack: {write_pack(open_run(folder), pack)}")
 
 
 def claims_list(folder: Path | None, plugins: tuple[str, ...], *, as_json: bool) -> str:
-    """A table of all claims."""
+    """A table of all claims.
+
+    Raises:
+        InvalidConfig: The folder is the name of a claim.
+    """
+    from bench.api import registry
+    from bench.api.claim import CLAIMS
+    from bench.api.errors import InvalidConfig
+    from bench.cli.registered import load_registry
     from reports.claims_document import headline, short_source
     from results.pack import open_run
 
+    if folder is not None and not folder.exists():
+        load_registry(plugins)
+        if str(folder) in registry.registrations(CLAIMS):
+            raise InvalidConfig(
+                f"{folder} is a claim; `bench show {folder}` shows it, and `bench claims list` "
+                "lists all by the rows of a run folder or a pack."
+            )
     folder = folder or _usual_folder()
     found = outcomes(open_run(folder) if folder else None, plugins)
     rows = [

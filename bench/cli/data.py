@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from bench.api.task import Task
 
 
+BY_HAND = (
+    "Copied by hand into the data directory, gzipped where the name ends in .gz; words in braces "
+    "stand for one file each:"
+)
+"""Stands above the files of what is not here and no command fetches."""
+
+
 @click.group("data", cls=BenchGroup)
 def command() -> None:
     """List data sets, and download them."""
@@ -48,6 +55,7 @@ def data_sets(data_dir: str, *, as_json: bool = False) -> str:
     from bench.api.task import TASKS
     from bench.cli.registered import load_registry
     from tasks.data.hub_sets import FETCHABLE
+    from tasks.data.originals import ORIGINALS
     from tasks.data.paths import place_of
 
     load_registry(())
@@ -67,6 +75,7 @@ def data_sets(data_dir: str, *, as_json: bool = False) -> str:
                 "license": entry.license if entry else tasks[0].target.data_license.name,
                 "here": place_of(name, directory) is not None,
                 "where": _where(name, directory),
+                "files": [line for one in ORIGINALS.get(name, ()) for line in one.lines()],
             }
         )
     if as_json:
@@ -76,7 +85,10 @@ def data_sets(data_dir: str, *, as_json: bool = False) -> str:
         [row["data_set"], ", ".join(row["tasks"]), row["hub_id"], row["license"], row["where"]]
         for row in rows
     ]
-    return tabulate(shown, heads, tablefmt="simple", maxcolwidths=[None, 30, None, 50, None])
+    table = tabulate(shown, heads, tablefmt="simple", maxcolwidths=[None, 30, None, 50, None])
+    absent = [row for row in rows if row["files"] and not row["here"]]
+    copied = [f"  {row['data_set']}/{line}" for row in absent for line in row["files"]]
+    return "\n".join((table, "", BY_HAND, *copied)) if copied else table
 
 
 def _where(name: str, data_dir: Path | None) -> str:
@@ -87,7 +99,7 @@ def _where(name: str, data_dir: Path | None) -> str:
     fetched = "fetched copy in the cache"
     place = place_of(name, data_dir)
     if place is None:
-        return f"not here; {fetch_command(name) if name in FETCHABLE else 'no hub copy'}"
+        return f"not here; {fetch_command(name) if name in FETCHABLE else 'copied by hand'}"
     if place.origin == "hub":
         return fetched
     whole = place_of(name, data_dir, needs=may_lack(name))

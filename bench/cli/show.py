@@ -31,7 +31,7 @@ NEAR = 0.75
 def command(name: str, plugin: tuple[str, ...], as_json: bool) -> None:
     """Show one variant, task or component: paper, options, ranges.
 
-    `bench show adam` shows the options of --training.
+    `bench show adam` shows the options of --training, and `bench show C01` what decides a claim.
     """
     click.echo(showing(name, plugin, as_json))
 
@@ -45,9 +45,11 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
     """
     from bench.api import registry
     from bench.api.axes import AXES
+    from bench.api.claim import CLAIMS
     from bench.api.errors import UnknownName
     from bench.api.selector import parse
     from bench.cli.registered import load_registry
+    from bench.cli.shown_claims import claim_facts, claim_lines
 
     load_registry(plugins)
     asked = parse(name)
@@ -56,6 +58,9 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         for axis in AXES
         if asked.name in registry.registrations(axis)
     ]
+    if asked.name in registry.registrations(CLAIMS) and not asked.options:
+        claim = claim_facts(registry.find(CLAIMS, asked.name))
+        return json.dumps([claim], indent=1) if as_json else claim_lines(claim)
     if asked.name == TRAINING:
         facts = [_of_training(asked)]
     elif not found:

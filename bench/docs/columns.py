@@ -8,7 +8,7 @@ from bench.api.documented_fields import documented_fields
 from bench.api.metric import Metric
 from bench.api.task import TASKS
 from bench.running.catalog import known_metrics
-from reports.markdown import code_span, escape
+from reports.markdown import code_span, with_code
 from reports.numbers import plain
 from results.frame import COLUMNS
 from results.row import Record, Row
@@ -59,5 +59,5 @@ def _metric(metric: Metric) -> str:
 
 
 def _table(heads: tuple[str, str], rows: Iterable[tuple[str, str]]) -> str:
-    lines = [f"| {code_span(name)} | {escape(text)} |" for name, text in rows]
+    lines = [f"| {code_span(name)} | {with_code(text)} |" for name, text in rows]
     return "\n".join([f"| {heads[0]} | {heads[1]} |", "| --- | --- |", *lines])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from reports.markdown import code_span, escape
+from reports.markdown import code_span, with_code
 
 HEAD = (
     "Every command and its options, as `--help` prints them. `bench` and `python -m bench` are the "
@@ -47,8 +47,8 @@ def _command(command: click.Command, place: click.Context) -> Iterator[str]:
 def _prose(command: click.Command) -> Iterator[str]:
     """Paragraphs of the help text, each on one line."""
     for paragraph in (command.help or "").split("\n\n"):
-        yield escape(" ".join(paragraph.replace("\b", "").split()))
+        yield with_code(" ".join(paragraph.replace("\b", "").split()))
 
 
 def _cell(text: str) -> str:
-    return escape(" ".join(text.split()))
+    return with_code(" ".join(text.split()))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.api.selector import parse
-from reports.markdown import code_span, escape
+from reports.markdown import code_span, escape, with_code
 from reports.numbers import counted
 from reports.prose import join
 
@@ -125,7 +125,7 @@ def _commits(found: Sequence[PeerComparison]) -> str:
 
 def line_of(one: PeerComparison) -> str:
     """One line of the table."""
-    compared = escape(one.compared) + (f". {escape(one.note)}" if one.note else "")
+    compared = with_code(one.compared) + (f". {with_code(one.note)}" if one.note else "")
     gradient = "none" if one.gradient is None else f"{one.gradient:.1e}"
     cells = (
         code_span(one.variant),

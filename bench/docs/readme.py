@@ -10,7 +10,7 @@ from bench.docs.marked import with_part
 from reports.blocks import Figure
 from reports.folder import read_folder
 from reports.longer_inputs import longer_inputs_section
-from reports.markdown import escape
+from reports.markdown import escape, with_code
 from reports.numbers import least_to_most
 from reports.sections.quotable import quotable_section
 from reports.state_size import state_section
@@ -100,7 +100,7 @@ def findings(root: Path) -> Part:
 
 def _caption(figure: Figure) -> str:
     """Title and caption, below a drawing."""
-    return f"<br>**{escape(figure.title.rstrip('.'))}.** {escape(figure.caption)}"
+    return f"<br>**{escape(figure.title.rstrip('.'))}.** {with_code(figure.caption)}"
 
 
 def figures(root: Path) -> Part:

@@ -14,9 +14,10 @@ from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, Task
 from bench.running.families import tasks_by_family
 from bench.running.quality_cells import sized_task
-from reports.markdown import code_span, escape
+from reports.markdown import code_span, escape, with_code
 from reports.numbers import plain
 from tasks.data.hub_sets import FETCHABLE
+from tasks.data.originals import ORIGINALS
 
 NO_FAMILY = "Further tasks"
 SIZE = "quick"
@@ -54,7 +55,7 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
     """Paragraphs about a task that need no data."""
     target = registered.target
     cited = registered.citation
-    lines = [f"{escape(registered.title)}.".replace("..", "."), f"**Data.** {_data(registered)}"]
+    lines = [f"{with_code(registered.title)}.".replace("..", "."), f"**Data.** {_data(registered)}"]
     metrics = [
         f"{escape(metric.title)} ({escape(metric.unit)}, {metric.better} is better)"
         if metric.better != "none"
@@ -63,13 +64,13 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
     ]
     lines.append(f"**Metrics.** {'; '.join(metrics)}; the first one ranks.")
     if target.pipeline_check:
-        lines.append(f"**Pipeline check, not evidence.** {escape(target.pipeline_check)}")
+        lines.append(f"**Pipeline check, not evidence.** {with_code(target.pipeline_check)}")
     lines += [
-        f"**Pipeline check over {code_span(name)}, not evidence.** {escape(why)}"
+        f"**Pipeline check over {code_span(name)}, not evidence.** {with_code(why)}"
         for name, why in target.pipeline_check_over.items()
     ]
     if target.seen_in_training:
-        lines.append(f"**Seen in training.** {escape(target.seen_in_training)}")
+        lines.append(f"**Seen in training.** {with_code(target.seen_in_training)}")
     if SIZE in target.presets:
         lines.append(f"**Backbone.** {code_span(target.presets[SIZE].backbone)}")
     lines += [_calibrated(choice) for choice in stored_choices(registered.name)]
@@ -77,7 +78,7 @@ def facts_of(registered: Registration[type[Task]]) -> list[str]:
         lines.append(f"**Comparison.** {', '.join(_entry(one) for one in target.comparison)}")
     lines += [f"**Published.** {text}" for text in _published_results(target)]
     if cited is not None:
-        where = f", {escape(cited.where)}" if cited.where else ""
+        where = f", {with_code(cited.where)}" if cited.where else ""
         lines.append(f"**Source.** [{escape(cited.text)}]({cited.url}){where}")
     return lines
 
@@ -87,7 +88,7 @@ def _calibrated(choice: Choice) -> str:
     chosen = code_span(choice.chosen.name) if choice.chosen else "no setting keeps the rule"
     rates = " Every variant has a learning rate of its own." if choice.rates else ""
     asked = f"{code_span(choice.task)} at the size of {choice.preset}"
-    return f"**Calibrated.** {asked}: {chosen}.{rates} {escape(choice.why)}"
+    return f"**Calibrated.** {asked}: {chosen}.{rates} {with_code(choice.why)}"
 
 
 def _data(registered: Registration[type[Task]]) -> str:
@@ -96,7 +97,7 @@ def _data(registered: Registration[type[Task]]) -> str:
     for name in target.data_sets:
         known = FETCHABLE.get(name)
         if known is None:
-            parts.append(f"{code_span(name)} of the data directory")
+            parts.append(f"{code_span(name)} of the data directory{_copied(name)}")
             continue
         fetched = f"hub {code_span(known.dataset)}" + ("" if known.pinned else ", unpinned")
         parts.append(f"{code_span(name)} ({fetched}; rows: {known.size}{_beside(known.differs)})")
@@ -110,12 +111,22 @@ def _data(registered: Registration[type[Task]]) -> str:
     beside = ""
     if target.needs_download and offline:
         beside = f" Offline beside it: {', '.join(sorted(offline))}."
-    return f"{where}. Terms: {escape(target.data_license.name)}.{beside}"
+    return f"{where}. Terms: {with_code(target.data_license.name)}.{beside}"
+
+
+def _copied(name: str) -> str:
+    """Which files its folder holds, and whose they are; empty where that is not known."""
+    files = [
+        f"{code_span(here)} is {code_span(there)} of <{one.address}>"
+        for one in ORIGINALS.get(name, ())
+        for here, there in one.files.items()
+    ]
+    return f" (copied by hand: {'; '.join(files)})" if files else ""
 
 
 def _beside(differs: str) -> str:
     """How the copy differs from the directory, of which the published numbers are."""
-    return f"; beside the directory: {escape(differs)}" if differs else ""
+    return f"; beside the directory: {with_code(differs)}" if differs else ""
 
 
 def _entry(one: Entry) -> str:
@@ -129,11 +140,11 @@ def _published_results(target: type[Task]) -> Iterator[str]:
         metric = titles.get(result.metric)
         unit = f" {escape(metric.unit)}" if metric else ""
         title = escape(metric.title if metric else result.metric)
-        where = f", {escape(result.where)}" if result.where else ""
+        where = f", {with_code(result.where)}" if result.where else ""
         about = f"For {code_span(result.about)}: " if result.about else ""
         yield (
-            f"{about}{escape(result.what)}: {title} {plain(result.value)}{unit} "
-            f"([{escape(result.text)}]({result.url}){where}). {escape(result.differs)}"
+            f"{about}{with_code(result.what)}: {title} {plain(result.value)}{unit} "
+            f"([{escape(result.text)}]({result.url}){where}). {with_code(result.differs)}"
         )
 
 

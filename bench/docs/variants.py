@@ -5,7 +5,7 @@ from bench.api.resolve import resolve
 from bench.docs.use import use_of
 from bench.running.catalog import describe_variant
 from reports.folder import RunFolder
-from reports.markdown import code_span, escape
+from reports.markdown import code_span, escape, with_code
 from reports.numbers import plain
 from results.catalog import CatalogVariant
 
@@ -58,7 +58,7 @@ def variants_page(folder: RunFolder | None = None) -> str:
 
 def paragraph(about: CatalogVariant, lines: list[str]) -> str:
     """One variant: title, formula, paper, scores and costs, deviations."""
-    said = [f"### {code_span(about.name)}", f"{escape(about.title)}."]
+    said = [f"### {code_span(about.name)}", f"{with_code(about.title)}."]
     said[-1] = said[-1].replace("..", ".")
     if about.control:
         said.append("A control: it is there to read the others by.")
@@ -68,16 +68,16 @@ def paragraph(about: CatalogVariant, lines: list[str]) -> str:
     if about.made_of:
         said.append(f"**Made of.** {code_span(about.made_of)}")
     if about.paper:
-        where = f", {escape(str(about.where))}" if about.where else ""
+        where = f", {with_code(str(about.where))}" if about.where else ""
         said.append(f"**Paper.** [{escape(about.paper)}]({about.url}){where}")
     used = use_of(about.name)
     if used:
         said.append(f"```pycon\n{used}\n```")
     said += lines
     if about.does_not_show:
-        said.append(f"**Does not show here.** {escape(about.does_not_show)}")
+        said.append(f"**Does not show here.** {with_code(about.does_not_show)}")
     if about.deviations:
-        said.append(f"**Deviations.** {escape(about.deviations)}")
+        said.append(f"**Deviations.** {with_code(about.deviations)}")
     return "\n\n".join(said)
 
 

@@ -8,7 +8,7 @@ learns to rewrite, and its weights under teacher forcing become hard links, as o
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from bench.api.answer import Answer
 from bench.api.comparison import Entry
@@ -67,6 +67,7 @@ class StringAlignment(Transduction):
         "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none of 12 or 16. "
         "Links are scored up to 8 symbols; accuracies beyond that cannot be memory."
     )
+    seen_under: ClassVar[Mapping[str, Any]] = {**Transduction.seen_under, "beyond": 16}
     family = "alignment"
     pipeline_check_over = {
         "transformer_seq2seq": (

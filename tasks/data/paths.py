@@ -8,6 +8,7 @@ from bench.api.errors import DataUnavailable
 from tasks.data.corpus import Origin
 from tasks.data.hub_copies import copy_folder
 from tasks.data.hub_sets import FETCHABLE, fetch_command
+from tasks.data.originals import ORIGINALS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,10 @@ def not_here(
     if directory is not None and (directory / name).is_dir():
         looked = f"{directory / name} has no {needs}"
     fetch = f"run `{fetch_command(name)}` or " if name in FETCHABLE else ""
-    nothing = f", nothing at {copy_folder(name, cache_dir)}" if fetch else ""
+    by_hand = " and ".join(one.address for one in ORIGINALS.get(name, ()))
+    if by_hand:
+        fetch = f"copy its files from {by_hand} as `bench data list` says, and "
+    nothing = f", nothing at {copy_folder(name, cache_dir)}" if name in FETCHABLE else ""
     return DataUnavailable(
         f"{name} is not on this machine ({looked}{nothing}); {fetch}name a data directory with "
         f"--data-dir or {DATA_VARIABLE}."

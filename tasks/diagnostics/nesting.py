@@ -85,6 +85,7 @@ class Nesting(Diagnostic):
         "depth 2 and 1 of depth 3, but none that is deeper than those of training. A network may "
         "have memorized lists of depth 1, but none beyond depth 3."
     )
+    seen_under = {"depth": 3, "deeper": 5, "arguments": 3, "sums": False, "evaluate": 256}
     comparison = (
         *ROSTER,
         *(

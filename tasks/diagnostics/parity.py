@@ -69,6 +69,7 @@ class Parity(Diagnostic):
         "which there are only 4096, and shorter ones as their beginnings, but none of 18 or 24 "
         "bits. A network may have memorized strings of the training length, but no longer ones."
     )
+    seen_under = {"length": 12, "beyond": 24, "evaluate": 256}
     comparison = (
         *ROSTER,
         *(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from jaxtyping import Int
@@ -136,6 +136,16 @@ class Transduction(Task):
         "there are only 100, 59 of 256 of 4 symbols, 1 of 256 of 6 and of 8, but none longer. "
         "A network may have memorized strings of the shortest length, but none beyond 8 symbols."
     )
+    seen_under: ClassVar[Mapping[str, Any]] = {
+        "vocab": 10,
+        "min_length": 2,
+        "max_length": 8,
+        # of any `beyond`, for shorter strings are drawn first; with lengths of `flagship` training
+        # is longer and sees more
+        "between": 0,
+        "pairs": 0,
+        "evaluate": 256,
+    }
     family = "string rewriting"
     comparison = (
         Entry(variant="additive"),

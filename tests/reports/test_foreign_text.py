@@ -12,9 +12,21 @@ from synthetic import BASE, VARIANTS, catalog, quality_cell, quality_rows, recor
 from synthetic_run import markdown_of, write_json, write_run
 
 from bench.api.cell import Cell
-from reports.blocks import clean, safe_url
+from reports import html
+from reports.blocks import (
+    AnsweredExample,
+    Column,
+    Document,
+    Paragraph,
+    SampleBlock,
+    Section,
+    TableBlock,
+    TableCell,
+    clean,
+    safe_url,
+)
 from reports.export import escape_latex, export_tables
-from reports.markdown import code_span, escape
+from reports.markdown import code_span, escape, whole, with_code
 from reports.render import RenderedReport, render
 
 TASK = "reversal[length=24]"
@@ -150,3 +162,53 @@ def test_names_that_the_catalog_does_not_know_are_printed(tmp_path: Path) -> Non
         (folder / name).unlink()
     page = render(folder).html.read_text(encoding="utf-8")
     assert "bahdanau[width=64]" in page
+
+
+SPANS = "`head=gqa[kv_heads=1]` and `bench run --match params`"
+NO_SPANS = (
+    "`<b>`",
+    "``a``",
+    "`a|b`",
+    "` a `",
+    "`a\u00a0$b`",
+    "`[b](c)`",
+    "$`x`$",
+    "`a\\`",
+)
+
+
+def test_a_sentence_shows_names_between_backticks_as_code() -> None:
+    assert with_code(f"{SPANS}.") == f"{SPANS}."
+    assert str(html.with_code(SPANS)) == (
+        "<code>head=gqa[kv_heads=1]</code> and <code>bench run --match params</code>"
+    )
+    assert escape("`a`") == r"\`a\`"
+
+
+@pytest.mark.parametrize("text", NO_SPANS)
+def test_backticks_around_anything_else_stay_text(text: str) -> None:
+    assert with_code(text) == escape(text)
+    assert "<code>" not in str(html.with_code(text))
+
+
+def test_what_stands_between_a_span_and_an_odd_backtick_stays_text() -> None:
+    assert with_code("`a` <b>` c") == r"`a` &lt;b&gt;\` c"
+    assert str(html.with_code("`a` <b>` c")) == "<code>a</code> &lt;b&gt;` c"
+
+
+def test_examples_mean_themselves_and_sentences_show_code() -> None:
+    sample = AnsweredExample(source="`a`", reference="`b`", outputs=(("`c`", "`d`"),))
+    cells = (TableCell(text="see `dot`"), TableCell(text="see `dot`", code=True))
+    table = TableBlock(
+        key="t", title="t", columns=(Column(title="a"), Column(title="b")), rows=(cells,)
+    )
+    blocks = (Paragraph("`dot`"), table, SampleBlock(title="s", samples=(sample,)))
+    document = Document(title="t", lead="", sections=(Section(key="k", title="k", blocks=blocks),))
+    text, page = whole(document), html.page(document)
+    assert r"| \`c\` | \`d\` |" in text
+    assert "<dt>`c`</dt><dd>`d`</dd>" in page
+    assert "\n\n`dot`\n\n" in text
+    assert "<p><code>dot</code></p>" in page
+    assert "| see `dot` | `` see `dot` `` |" in text
+    assert "see <code>dot</code></td>" in page
+    assert "<code>see `dot`</code>" in page

@@ -38,3 +38,42 @@ def test_strings_of_the_test_that_training_has_seen_are_as_many_as_told(name):
     assert told == target.seen_in_training
     for count in {count for count in found if count not in (0, 256)}:
         assert re.search(rf"\b{count}\b", told), count
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "transduction[max_length=4,beyond=6,evaluate=32]",
+        "transduction[max_length=20,beyond=40]",
+        "transduction[rule=copy,between=32,beyond=64]",
+        "string_alignment[vocab=16]",
+        "string_alignment[beyond=12]",
+        "taught_strings[evaluate=32]",
+        "nesting[depth=2,deeper=3]",
+        "parity[length=12,beyond=48,evaluate=128]",
+    ],
+)
+def test_sizes_of_which_the_sentence_does_not_speak_have_no_note(options):
+    assert SEEN not in registry.make("task", parse(options), 0).notes
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "transduction[beyond=10,rule=swap]",
+        "transduction[beyond=12,decode=true,rule=copy]",
+        "string_alignment[rule=swap]",
+        "taught_strings[noise=0.3]",
+    ],
+)
+def test_options_that_leave_the_strings_as_they_are_leave_the_note(options):
+    task = registry.make("task", parse(options), 0)
+    assert task.notes[SEEN] == task.seen_in_training
+
+
+def test_a_shorter_test_has_the_same_strings_up_to_the_length_of_training():
+    long, short = (
+        registry.make("task", parse(f"transduction[beyond={beyond}]"), 0).evaluation("test")
+        for beyond in (16, 10)
+    )
+    assert [texts(batch) for batch in long[:4]] == [texts(batch) for batch in short[:4]]

@@ -94,6 +94,7 @@ def test_no_file_of_a_run_holds_a_verdict(call, tmp_path):
         (("rnu",), "no command named 'rnu'; did you mean 'run'?"),
         (("report", "nowhere"), "no run folder at nowhere"),
         (("list", "nowhere"), "no run folder at nowhere"),
+        (("list", "C01"), "C01 is a claim; `bench show C01` shows it"),
         (("run", "C08", "--seeds", "-1"), "seeds must be >= 0"),
     ],
 )
@@ -115,12 +116,15 @@ def test_a_pack_without_the_name_of_one_is_refused_before_the_page_is_written(
     assert sorted(trained_on_cuda.iterdir()) == before
 
 
-def test_a_page_of_a_run_without_claims_says_so(call, tmp_path):
+def test_a_run_without_claims_gets_no_page_of_claims(call, tmp_path):
     with Store.create(tmp_path / "run"):
         pass
-    code, _, err = call("claims", "report", tmp_path / "run", "--out", tmp_path / "page")
-    assert code == 0
-    assert err == f"{tmp_path / 'run'} has no rows of claims; `bench claims run` makes them.\n"
+    before = sorted(tmp_path.rglob("*"))
+    for more in ((), ("--out", tmp_path / "page", "--pack", tmp_path / "claims.parquet")):
+        code, out, err = call("claims", "report", tmp_path / "run", *more)
+        assert (code, out) == (2, "")
+        assert err == f"{tmp_path / 'run'} has no rows of claims; `bench claims run` makes them.\n"
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_without_a_run_the_published_verdicts_are_listed(call, monkeypatch, tmp_path):

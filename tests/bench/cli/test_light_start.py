@@ -41,6 +41,7 @@ NAMES = (
     "show bahdanau",
     "show additive[width=9]",
     "show translation",
+    "show C01",
     "plan",
     "plan --json",
     "plan --preset smoke --no-speed",
@@ -85,7 +86,7 @@ def in_a_process(code, *arguments, **settings):
     )
 
 
-@pytest.mark.parametrize("asked", ["list", "show bahdanau", "plan", *WRONG])
+@pytest.mark.parametrize("asked", ["list", "show bahdanau", "show C01", "plan", *WRONG])
 def test_a_light_command_imports_no_torch(asked):
     said = in_a_process(["-c", LIGHT], *asked.split())
     assert said.returncode == (2 if asked in WRONG else 0), said.stderr

@@ -81,3 +81,16 @@ def test_data_sets_are_listed_for_people_and_for_programs(call, tmp_path):
     assert {"translation", "word_alignment"} <= set(found["multi30k"]["tasks"])
     table = call("data", "list", "--data-dir", tmp_path)[1]
     assert all(name in table for name in found)
+
+
+def test_files_of_data_that_no_command_fetches_are_listed_until_they_are_here(call, tmp_path):
+    (tmp_path / "mimic3_demo").mkdir()
+    table = call("data", "list", "--data-dir", tmp_path)[1]
+    _, copied = table.split("Copied by hand into the data directory")
+    assert "sigmorphon2017/{english,german,finnish,turkish}-dev.gz: all/task1/" in copied
+    assert "of https://github.com/sigmorphon/conll2017" in copied
+    assert "mimic3_demo" not in copied
+    listed = json.loads(call("data", "list", "--json", "--data-dir", tmp_path)[1])
+    files = {one["data_set"]: one["files"] for one in listed}
+    assert "https://physionet.org/content/mimiciii-demo/1.4/" in files["mimic3_demo"][0]
+    assert files["imdb"] == []
