@@ -87,8 +87,14 @@ def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str
         if result.best_value is None:
             told: JsonObject = {"best_trial": "none gave a value"}
         else:
-            best = {"best_trial": result.best_trial, "best_validation": round(result.best_value, 4)}
-            told = {**best, **result.parameters}
+            chosen = result.finals[0].cell
+            told = {
+                "best_trial": result.best_trial,
+                "best_validation": result.best_value,
+                "task": chosen.task,
+                "variant": chosen.variant,
+                **result.parameters,
+            }
         facts[result.variant] = {"trials": asked.trials, **told}
     return facts
 
@@ -124,6 +130,7 @@ def _tune(
         return ended and session.wants(trial_cell(spec, asked, knobs, trial.params).cell)
 
     _recover(study, folder, lost)
+    _count_kept(spec, asked, knobs, _spent(study)[: asked.trials], session)
     while (left := asked.trials - len(_spent(study))) > 0:
         trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
@@ -136,11 +143,23 @@ def _tune(
         return StudyResult(name, None)
     best = (min if lower else max)(complete, key=_value)
     finals = tuple(
-        final_cell(trial_cell(spec, asked, knobs, best.params), seed)
+        final_cell(trial_cell(spec, asked, knobs, best.params), name, seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
     )
     tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
     return StudyResult(name, best.value, _number(best), best.params, finals, tried)
+
+
+def _count_kept(
+    spec: VariantSpec,
+    asked: StudyRequest,
+    knobs: Sequence[Knob],
+    kept: Sequence[optuna.trial.FrozenTrial],
+    session: Session,
+) -> None:
+    """Count trials of an earlier run among what had finished; those of other machines are not."""
+    cells = [trial_cell(spec, asked, knobs, trial.params) for trial in kept]
+    session.train([one for one in cells if not session.wants(one.cell)])
 
 
 def _own_storage(folder: Path) -> str:

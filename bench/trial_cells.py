@@ -88,6 +88,13 @@ def _as_option(value: bool | int | float | str) -> Value:
     return (Selector(value),) if isinstance(value, str) else value
 
 
-def final_cell(planned: PlannedCell, seed: int) -> PlannedCell:
-    """The cell that reruns a best trial on a fresh seed."""
-    return replace(planned, cell=replace(planned.cell, kind="quality", seed=seed))
+def final_cell(planned: PlannedCell, name: str, seed: int) -> PlannedCell:
+    """The cell that reruns a best trial on a fresh seed, under the name that reports print.
+
+    Args:
+        planned: The best trial.
+        name: The variant that was tuned, as asked.
+        seed: The fresh seed.
+    """
+    cell = replace(planned.cell, kind="quality", seed=seed)
+    return replace(planned, cell=cell, shown_variant=f"{name} tuned")

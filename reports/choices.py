@@ -175,9 +175,9 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
 def _about_test(need: Need) -> tuple[str, ...]:
     """The part of the test, of how many of the use it is one, and how many were compared on it."""
     comparison, count = need.evidence, len(need.comparisons)
-    others = [name for name in comparison.contenders if name != comparison.baseline]
+    known = {*comparison.contenders, *filter(None, (comparison.baseline,))}
     share = f"1 of {count} tests, " if count > 1 else ""
-    about = f"{share}{counted(len(others) + 1, 'variant')}"
+    about = f"{share}{counted(len(known), 'variant')}"
     return (comparison.part, about) if comparison.part else (about,)
 
 

@@ -39,7 +39,7 @@ from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
 from reports.sections.slots import main_slot_section, slots_section, slots_sentence
 from reports.sections.speed import other_costs_section, speed_section
-from reports.sections.studies import ablation_section, study_section
+from reports.sections.studies import ablation_section, measured_variants, study_section
 from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
 from reports.sections.warnings import warnings_section
@@ -220,7 +220,7 @@ def _folded(section: Section | None) -> Section | None:
 
 
 def _lead(folder: RunFolder) -> str:
-    variants = {outcome.cell.variant for outcome in folder.outcomes}
+    variants = measured_variants(folder.outcomes)
     if folder.tasks:
         names = ", ".join(folder.tasks)
         many = counted(len(variants), "variant")
@@ -238,6 +238,11 @@ def _lead(folder: RunFolder) -> str:
     if len({run_folder_of(command) for command in folder.commands} - {""}) > 1:
         below += " “bench report --merge” joined their folders."
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
+    trials = sum(outcome.cell.kind == "trial" for outcome in folder.outcomes)
+    if trials:
+        told = f"{told} Settings were tried in {counted(trials, 'trial')}."
+    if trials and not variants:
+        told = f"{counted(trials, 'trial')} of settings; nothing was trained with the best yet."
     if _timed_alone(folder):
         told = f"{counted(len(variants), 'variant')}, timed alone; nothing was trained."
     return f"{told} {below}" if folder.commands else told
@@ -250,7 +255,7 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
     catalog = folder.catalog
     return (
         ("Preset", catalog.preset or "none"),
-        ("Baseline", catalog.label(catalog.baseline) if catalog.baseline else "none"),
+        ("Baseline", _baseline(folder)),
         ("Seeds", _seeds(folder)),
         *_networks(folder),
         ("Cells", counts(folder)),
@@ -258,6 +263,15 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
         ("Measured (UTC)", when),
         ("Cell time", f"{hours:.2f} h"),
     )
+
+
+def _baseline(folder: RunFolder) -> str:
+    """The baseline, and whether a run has none of its cells."""
+    name = folder.catalog.baseline
+    if not name:
+        return "none"
+    label = folder.catalog.label(name)
+    return label if name in measured_variants(folder.outcomes) else f"{label}, not run"
 
 
 def _gpus(folder: RunFolder) -> list[tuple[str, str]]:

@@ -204,7 +204,7 @@ class RunCatalog:
     trials: Mapping[str, str] = field(default_factory=dict)
     """Variants that were tried, to the study that tried them."""
     baseline: str = ""
-    """Canonical selector."""
+    """Canonical selector; empty where nothing was compared with one."""
     commands: tuple[str, ...] = ()
     """What ran into the folder, in order."""
     preset: str = ""
@@ -230,6 +230,8 @@ class RunCatalog:
             metrics={**self.metrics, **new.metrics},
             study={**self.study, **new.study},
             trials={**self.trials, **new.trials},
+            # a study compares with no baseline, and takes away none
+            baseline=new.baseline or self.baseline,
             commands=tuple(dict.fromkeys((*self.commands, *new.commands))),
             plugins=tuple(dict.fromkeys((*self.plugins, *new.plugins))),
             # scores that were looked at several times stay so

@@ -2,11 +2,16 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from bench.cli.main import cli
+from results.row import Row
+from tests.bench.cli.pretended import pretend
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -58,3 +63,26 @@ def test_the_tutorial_has_commands_python_and_a_file_and_skips_one_block_alone()
     kinds = [(block["language"], block["about"].strip()) for block in blocks()]
     assert {language for language, _ in kinds} == {"sh", "python", "text"}
     assert [about for _, about in kinds if about] == ["file=city_block.py", "skip"]
+
+
+PRINTED = {"additive": (0.0126, 6.69, 16_300), "scaled_dot": (0.0, 6.21, 12_100)}
+PRINTED["uniform"] = (0.0, 6.05, 12_100)
+"""Score, time of a step (ms) and parameters in the table of the tutorial."""
+
+
+def test_the_table_that_the_tutorial_shows_is_what_a_run_prints(tmp_path, monkeypatch, capsys):
+    """Of these numbers; what a training gives is another question."""
+
+    def scored(cell):
+        score, step_ms, parameters = PRINTED[cell.variant]
+        more = {"train_step_time_ms": step_ms, "parameters_count": float(parameters)}
+        return (score, *(Row(metric=name, value=value) for name, value in more.items()))
+
+    (shown,) = (block["code"] for block in blocks() if block["language"] == "text")
+    (asked,) = (block["code"] for block in blocks() if "--out runs/tutorial" in block["code"])
+    pretend(monkeypatch, tmp_path / "cache", scored)
+    words = shlex.split(asked)[3:]
+    words[words.index("runs/tutorial")] = str(tmp_path / "run")
+    with pytest.raises(SystemExit, match="0"):
+        cli(words, standalone_mode=False)
+    assert capsys.readouterr().out.startswith(shown)

@@ -103,6 +103,21 @@ def parse_list(text: str) -> list[Selector]:
     return found
 
 
+def rounded(selector: Selector) -> Selector:
+    """The selector with three digits of each number, for a line to read: it is another variant.
+
+    >>> rounded(parse("additive[normalizer=softmax[temperature=1.6051911],width=253]")).show()
+    'additive[normalizer=softmax[temperature=1.61],width=253]'
+    """
+    return Selector(selector.name, {key: _rounded(old) for key, old in selector.options.items()})
+
+
+def _rounded(value: Value) -> Value:
+    if isinstance(value, tuple):
+        return tuple(map(rounded, value))
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
 def parse_names(text: str) -> tuple[Selector, ...]:
     """Read names joined by '+'."""
     return _parsed_names(_expect_text(text))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.cli import option_groups as options
+from bench.cli.ablate import planned_ablation, what_to_change
 from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
@@ -20,8 +21,15 @@ MOST_LEFT_OUT = 3
 """Of what is left out for one reason, so many are written out with a command each."""
 
 
+OF_RUNS_ALONE = ("variants", "baseline", "quality", "speed", "shape")
+"""Options that `bench ablate` lacks."""
+SAID_OF_ABLATIONS = ("--quality", "--no-speed")
+"""Of these, what it does without them: it trains, and times nothing."""
+
+
 @click.command("plan")
 @click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
+@what_to_change
 @options.selection
 @options.baseline
 @options.quality
@@ -31,20 +39,53 @@ MOST_LEFT_OUT = 3
 @options.json_output
 @light_start
 @options.run_options
-def command(asked: "RunOptions") -> None:
-    """Show what a run would do, without doing it."""
-    click.echo(plan_text(asked))
+def command(asked: "RunOptions", base: str, axis: str) -> None:
+    """Show what a run would do, without doing it.
+
+    With --base and --axis it shows what `bench ablate` would do.
+    """
+    if base or axis:
+        _refuse_no_ablation(base, axis)
+    click.echo(plan_text(asked, base, axis))
 
 
-def plan_text(options: "RunOptions") -> str:
-    """What a run with these options would do."""
+def _refuse_no_ablation(base: str, axis: str) -> None:
+    """Refuse half of what an ablation needs, and options that it does not have.
+
+    Raises:
+        InvalidConfig: One of the two is missing, or there is another option too many.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.cli.spec_file import typed_options
+
+    if not (base and axis):
+        raise InvalidConfig("plan: give --base and --axis together, or neither.")
+    for name, typed in typed_options().items():
+        if name in OF_RUNS_ALONE and typed not in SAID_OF_ABLATIONS:
+            raise InvalidConfig(
+                f"plan: --base and --axis plan an ablation, which has no {typed}; leave it out, or "
+                "leave out the two."
+            )
+
+
+def plan_text(options: "RunOptions", base: str = "", axis: str = "") -> str:
+    """What a run with these options would do.
+
+    Args:
+        options: Of the command.
+        base: The variant that an ablation changes; empty for a run.
+        axis: The axis on which it changes it.
+    """
     from bench.cli.registered import load_registry
     from bench.running.devices import refuse_missing_device
     from bench.running.missing_data import lacking_data, missing_data
     from bench.running.plan import plan
 
     load_registry(options.plugin)
-    made = plan(options, missing_data(options, options.data_directory))
+    if base:
+        options, _, made = planned_ablation(base, axis, options)
+    else:
+        made = plan(options, missing_data(options, options.data_directory))
     for cell in made.cells:
         refuse_missing_device(cell.device)
     lacking = lacking_data(made.quality, options.data_directory)
@@ -95,9 +136,11 @@ def _as_json(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str
 def _as_lines(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str]) -> str:
     from bench.running.durations import spoken
     from bench.running.presets import find_preset
+    from reports.numbers import counted
 
     preset = find_preset(made.request.preset)
     lines = [f"preset {preset.name}: {preset.summary}\n"]
+    lines += _added(made)
     lines += [_by_task(made)] if made.cells else []
     lines += _left_out(made)
     lines += lacking_lines(made, lacking)
@@ -108,10 +151,27 @@ def _as_lines(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, st
     told = f" ({', '.join(notes)})" if notes else ""
     lines.append(
         f"{len(made.quality)} training{told} and {len(made.speed)} speed cells, "
-        f"about {spoken(made.seconds)} with {made.request.jobs} jobs; "
+        f"about {spoken(made.seconds)} with {counted(made.request.jobs, 'job')}; "
         f"{len(made.left_out)} left out."
     )
     return "\n".join(lines)
+
+
+def _added(made: "Plan") -> list[str]:
+    """A line that names what runs beside the variants that were asked for; none without such."""
+    from bench.running.quality_cells import uniform_baselines
+
+    baseline = made.baseline.canonical.show()
+    roles = {**dict.fromkeys(uniform_baselines(), "control"), baseline: "baseline"}
+    planned = {cell.variant for cell in made.cells}
+    asked = {spec.canonical.show() for _, spec in made.request.specs}
+    added = [
+        f"{role} {made.variants[name].text}"
+        for name, role in roles.items()
+        if name in planned - asked
+    ]
+    are = "is" if len(added) == 1 else "are"
+    return [f"{' and '.join(added)} {are} added\n"] if added else []
 
 
 def _left_out(made: "Plan") -> list[str]:

@@ -156,6 +156,7 @@ def _as_json(
             "reasons": reasons,
             "left_out": folder.plan["left_out"],
             "warnings": _warnings(folder),
+            "studies": folder.catalog.study,
             "table": json.loads(folder.ranked_lines.to_json(orient="records")),
         },
         indent=1,
@@ -210,8 +211,12 @@ def _finished_before(tally: Tally) -> str:
     if not tally.already:
         return ""
     refused = tally.before["refused"]
-    asks = "--retry refused asks them again" if has_option("retry") else "another --out asks again"
+    them = "it" if refused == 1 else "them"
+    asks = f"--retry refused asks {them} again"
+    if not has_option("retry"):
+        asks = "another --out asks again"
     again = f"; {refused} refused before; {asks}" if refused else ""
     kept = tally.before["other_code"]
     other = f"; {kept} of them of other code or data, kept and not ranked" if kept else ""
-    return f", {tally.already} were finished before{other}{again}"
+    were = "was" if tally.already == 1 else "were"
+    return f", {tally.already} {were} finished before{other}{again}"

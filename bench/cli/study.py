@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bench.running.request import AskedVariant
     from bench.study import StudyResult
     from bench.study_request import StudyRequest, Tuning
+    from reports.folder import RunFolder
 
 
 @click.command("study")
@@ -59,7 +60,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
 
     options, asked = _checked(options, tuning)
     options = replace(options, out=options.out or "runs/study")
-    variants = [*asked.request.specs, asked.request.asked_baseline]
+    variants = asked.request.specs
     task, _, shown = sized_task(asked.task, options.preset)
     need_real_packages()
     from bench.cli.execution import guarded, make_session, open_store, refuse_other_preset
@@ -77,7 +78,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     store = open_store(options)
     refuse_other_preset(options, store)
     session = make_session(options, store)
-    write_catalog(options, store, variants, tasks)
+    write_catalog(options, store, variants, tasks, has_baseline=False)
     spent = {one.name: getattr(asked, one.name) for one in fields(Tuning)}
     write_spec(store, {**spec_of(options), "command": "study", "tuning": spent})
     click.echo(
@@ -93,11 +94,20 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
         facts = study_facts(asked, results)
         trials = {variant: result.variant for result in results for variant in result.tried}
         every = [*variants, *finals]
-        write_catalog(options, store, every, tasks, study=facts, trials=trials)
+        write_catalog(options, store, every, tasks, study=facts, trials=trials, has_baseline=False)
         if options.verify:
             session.certify([spec for _, spec in finals], options.impl)
 
-    return guarded(options, session, work)
+    return guarded(options, session, work, _shown)
+
+
+def _shown(folder: "RunFolder") -> list[str]:
+    """What a study shows: the comparison of the winners, and what was chosen for each variant."""
+    from bench.cli.run_end import run_parts
+    from reports.sections.studies import study_sentences
+
+    where = "Numbers are rounded; the report has the exact settings under “Studies”."
+    return [*run_parts(folder), "\n".join([*study_sentences(folder), where])]
 
 
 def _finals(results: "Iterable[StudyResult]") -> "list[AskedVariant]":
@@ -105,7 +115,7 @@ def _finals(results: "Iterable[StudyResult]") -> "list[AskedVariant]":
     from bench.running.request import AskedVariant
 
     return [
-        AskedVariant(f"{result.variant} tuned", planned.spec)
+        AskedVariant(planned.shown_variant, planned.spec)
         for result in results
         for planned in result.finals
     ]

@@ -25,12 +25,24 @@ def write_catalog(
     changed: Mapping[str, ChangedAxis] = MappingProxyType({}),
     study: Mapping[str, JsonObject] = MappingProxyType({}),
     trials: Mapping[str, str] = MappingProxyType({}),
+    has_baseline: bool = True,
 ) -> None:
-    """Write what a report must know of names, beside what earlier runs wrote."""
+    """Write what a report must know of names, beside what earlier runs wrote.
+
+    Args:
+        options: Of the command.
+        store: Whose folder.
+        variants: Every variant that has a name.
+        tasks: Every task that is trained.
+        changed: The axis that each variant of an ablation changes.
+        study: What is said of each study, by the variant that it tuned.
+        trials: Variants that were tried, to the study that tried them.
+        has_baseline: Whether the command runs the baseline, which a study does not.
+    """
     found = catalog_of(
         variants,
         tasks,
-        baseline=options.asked_baseline.spec,
+        baseline=options.asked_baseline.spec if has_baseline else None,
         command=command_line(),
         preset=options.preset,
         ranks=options.size.ranks,

@@ -24,7 +24,7 @@ def catalog_of(
     variants: Iterable[AskedVariant],
     tasks: Iterable[AskedTask],
     *,
-    baseline: VariantSpec,
+    baseline: VariantSpec | None,
     command: str,
     preset: str,
     ranks: bool,
@@ -38,7 +38,7 @@ def catalog_of(
     Args:
         variants: Every variant of the run; the text that asked first stays.
         tasks: Every task that is trained.
-        baseline: The variant that all others are compared with.
+        baseline: The variant that all others are compared with; None without one.
         command: The command line of the run.
         preset: Name of the preset.
         ranks: Whether the report may rank.
@@ -56,7 +56,7 @@ def catalog_of(
         variants={name: describe_variant(*one) for name, one in asked.items()},
         tasks={one.selector.show(): describe_task(*one, preset) for one in tasks},
         metrics=known_metrics(targets, devices),
-        baseline=baseline.canonical.show(),
+        baseline=baseline.canonical.show() if baseline else "",
         commands=(command,),
         preset=preset,
         ranks=ranks,

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from bench.api.cell import Cell
 from bench.api.resolve import VariantSpec, resolve
-from bench.api.selector import parse
+from bench.api.selector import parse, rounded
 from bench.conformance import RunsOn
 from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
@@ -261,11 +261,11 @@ class Session:
 def _label(planned: PlannedCell) -> str:
     cell = planned.cell
     task = planned.task.text if planned.task else cell.task
-    name = planned.shown_variant or planned.spec.name
+    # trials of one variant differ in what was tried, which no name says
+    name = planned.shown_variant or rounded(parse(cell.variant)).show()
     if cell.kind == "trial":
-        # trials of one variant differ in what was tried
         rate = parse(cell.protocol).options.get("lr")
         tried = f" lr={rate:.3g}" if isinstance(rate, float) else ""
-        return f"{task} @ {cell.variant} seed {cell.seed} trial{tried}"
+        return f"{task} @ {name} seed {cell.seed} trial{tried}"
     extra = "" if cell.kind == "quality" else f" {cell.kind}"
     return f"{task} @ {name} seed {cell.seed}{extra}"

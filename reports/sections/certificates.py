@@ -6,11 +6,15 @@ from bench.api.checks import MEANING
 from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.catalog import certificate_of, red_reasons
 from reports.folder import RunFolder
+from reports.sections.studies import measured_variants
 
 
 def certificates_section(folder: RunFolder) -> Section:
-    """What each variant was proved to satisfy before it was measured."""
-    variants = sorted({outcome.cell.variant for outcome in folder.outcomes})
+    """What each variant was proved to satisfy before it was measured.
+
+    Settings that a study tried and did not choose are not certified, and not listed.
+    """
+    variants = measured_variants(folder.outcomes)
     lines, dimmed = [], []
     for variant in variants:
         line = _certificate_line(folder, variant)

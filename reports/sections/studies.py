@@ -1,7 +1,7 @@
 """Ablations, one axis at a time, and hyper-parameter studies, one trial after another."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,9 +25,11 @@ from reports.catalog import Catalog
 from reports.figures import Curve, Legend, Panel, panels
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import NO_SPREAD, dash, why_no_score
-from reports.numbers import plain, probability
+from reports.numbers import counted, plain, probability
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
+from results.json_values import Json, JsonObject, as_number, as_text
 
 EACH_LINE = (
     "Each line changes one axis of the base and nothing else. Differences are to the base on the "
@@ -113,6 +115,11 @@ class Trial:
     outcome: StoredOutcome
 
 
+def measured_variants(outcomes: Iterable[StoredOutcome]) -> list[str]:
+    """Variants of a run in order, without settings that were only tried to choose among them."""
+    return sorted({outcome.cell.variant for outcome in outcomes if outcome.cell.kind != "trial"})
+
+
 def study_section(folder: RunFolder, legend: Legend) -> Section | None:
     """Best score so far by trial; None if the run has no study."""
     studies: dict[str, dict[str, list[Trial]]] = {}
@@ -131,20 +138,58 @@ def study_section(folder: RunFolder, legend: Legend) -> Section | None:
         "Each trial is one run, so no interval is drawn.",
     }
     blocks: list[Block] = [panels("study-1", words, content, legend)]
-    facts = [
-        f"{clean(name)}: {clean(_facts(value))}" for name, value in folder.catalog.study.items()
-    ]
-    if facts:
-        blocks.append(Bullets(tuple(facts)))
+    if told := study_sentences(folder):
+        blocks.append(Bullets(tuple(told)))
     for at, (task, found) in enumerate(studies.items(), start=1):
         blocks.append(_study_table(folder, f"study-table-{at}", task, found))
     return Section(key="study", title="Studies", blocks=tuple(blocks))
 
 
-def _facts(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {entry}" for key, entry in value.items())
-    return str(value)
+def study_sentences(folder: RunFolder) -> list[str]:
+    """What each study has chosen: the trial, its settings, and its scores; a sentence each."""
+    return [
+        clean(_study_sentence(folder, name, facts)) for name, facts in folder.catalog.study.items()
+    ]
+
+
+def _study_sentence(folder: RunFolder, name: str, facts: JsonObject) -> str:
+    trials, validation = facts.get("trials"), as_number(facts.get("best_validation"))
+    if validation is None:
+        return f"{name}: no trial of {trials} gave a value."
+    settings = [
+        f"{_setting(key)} {_rounded(value)}"
+        for key, value in facts.items()
+        if key == "lr" or "." in key  # options are named with their owner
+    ]
+    chosen = f"trial {facts.get('best_trial')} is the best of {trials}, with {join(settings)}"
+    task = as_text(facts.get("task"))
+    title = folder.catalog.metric(folder.catalog.primary(task)).title if task else "Score"
+    final = _final_score(folder, task, as_text(facts.get("variant")))
+    return f"{name}: {chosen}. {title}: {plain(validation)} on validation{final}."
+
+
+def _final_score(folder: RunFolder, task: str, variant: str) -> str:
+    """What the best trial scores on new seeds; empty of a run that did not store which it is."""
+    if not variant:
+        return ""
+    for comparison in folder.comparisons:
+        if comparison.task == task and variant in comparison.means:
+            seeds = counted(comparison.means[variant].count, "new seed")
+            return f", {comparison.short_score(variant)} on the test with {seeds}"
+    return "; no new seed has a score"
+
+
+def _setting(key: str) -> str:
+    """A setting that was tuned, in words.
+
+    >>> _setting("lr"), _setting("softmax.temperature")
+    ('learning rate', 'softmax temperature')
+    """
+    return "learning rate" if key == "lr" else key.replace(".", " ").replace("_", " ")
+
+
+def _rounded(value: Json) -> str:
+    return plain(value) if isinstance(value, float) else str(value).lower()
 
 
 def _study_name(catalog: Catalog, variant: str) -> str:

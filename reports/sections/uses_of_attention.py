@@ -88,7 +88,7 @@ def uses_section(folder: RunFolder) -> Section | None:
         ),
         rows=tuple(_row(family, folder.headlines[one.key]) for family, one in told),
     )
-    blocks: list[Block] = [Paragraph(HOW_TO_READ), table]
+    blocks: list[Block] = [Paragraph(HOW_TO_READ), table] if told else []
     if alone:
         blocks += [Paragraph(ALONE), _alone(alone)]
     return Section(key="families", title="All comparisons", blocks=tuple(blocks))

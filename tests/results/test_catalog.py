@@ -104,6 +104,10 @@ def test_a_later_run_adds_names_and_its_command_and_keeps_what_was_there():
     assert both.study == WHOLE.study
 
 
+def test_a_study_in_the_folder_of_a_run_takes_no_baseline_away():
+    assert WHOLE.merged(RunCatalog()).baseline == WHOLE.baseline
+
+
 def test_a_variant_that_a_later_run_asks_for_by_no_name_keeps_the_one_that_it_has():
     selector = "additive[width=8]"
     first = RunCatalog(variants={selector: CatalogVariant(short="narrow", title="Old")})

@@ -6,6 +6,7 @@ import os
 import pytest
 import torch
 
+from bench.ablate import ablation, plan_ablation
 from bench.api.cell import parse_label
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
@@ -59,7 +60,7 @@ def test_one_training_at_a_time_runs_on_a_gpu_unless_more_are_asked_for(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     code, out, _ = call("plan", "--preset", "smoke", "--variants", "dot", *words)
     assert code == 0
-    assert f"with {jobs} jobs" in out
+    assert f"with {jobs} job{'s' if jobs > 1 else ''}; " in out
 
 
 def test_a_plan_has_a_line_for_each_task_and_the_labels_are_json(call):
@@ -74,6 +75,51 @@ def test_a_plan_has_a_line_for_each_task_and_the_labels_are_json(call):
     found = json.loads(call(*asked, "--no-speed", "--seeds", 2, "--json")[1])
     assert len(found["cells"]) == 12
     assert found["no_data"] == {}
+
+
+@pytest.mark.parametrize(
+    ("variants", "more", "told"),
+    [
+        ("additive,uniform", (), "baseline scaled_dot is added"),
+        ("additive", (), "control uniform and baseline scaled_dot are added"),
+        ("additive", ("--tasks", "recall", "--baseline", "dot"), "baseline dot is added"),
+        ("additive,scaled_dot", ("--tasks", "recall"), ""),
+    ],
+)
+def test_a_plan_names_what_it_adds_to_what_was_asked(call, variants, more, told):
+    _, out, _ = call("plan", "--variants", variants, "--preset", "smoke", "--no-speed", *more)
+    assert [line for line in out.splitlines() if line.endswith(" added")] == [told] * bool(told)
+
+
+@pytest.mark.parametrize("base", ["mha", "additive[width=16]"])
+def test_a_plan_has_the_cells_of_an_ablation(call, base):
+    words = ["--base", base, "--axis", "score", "--preset", "smoke"]
+    code, out, _ = call("plan", *words, "--no-speed", "--json")
+    assert code == 0
+    wanted = plan_ablation(Request(preset="smoke", speed=False), ablation(base, "score"), base)
+    labels = [cell["label"] for cell in json.loads(out)["cells"]]
+    assert labels == [cell.label for cell in wanted.cells]
+    assert f"{len(labels)} training" in call("plan", *words)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--base", "mha"], "plan: give --base and --axis together, or neither."),
+        (["--axis", "score"], "plan: give --base and --axis together, or neither."),
+        (["--variants", "all"], "an ablation, which has no --variants; leave it out"),
+        (["--baseline", "dot"], "an ablation, which has no --baseline; leave it out"),
+        (["--shape", "L=8"], "an ablation, which has no --shape; leave it out"),
+        (["--no-quality"], "an ablation, which has no --no-quality; leave it out"),
+        (["--speed"], "an ablation, which has no --speed; leave it out"),
+    ],
+)
+def test_a_plan_of_an_ablation_refuses_what_no_ablation_has(call, words, sentence):
+    half = words[0] in ("--base", "--axis")
+    code, out, err = call("plan", *words, *([] if half else ["--base", "mha", "--axis", "score"]))
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert len(err.splitlines()) == 1
 
 
 def test_a_plan_says_what_will_be_refused(call):

@@ -251,7 +251,7 @@ def test_refused_cells_alone_are_no_failure(call, tmp_path):
     assert out.count(record.detail) == 1
     assert f"refused, 1 cell: {record.detail}" in out
     code, out, _ = call(*asked)
-    assert "2 were finished before; 1 refused before; --retry refused asks them again" in out
+    assert "2 were finished before; 1 refused before; --retry refused asks it again" in out
     assert f"refused, 1 cell: {record.detail}" in out
     (reason,) = json.loads(call(*asked, "--json")[1])["reasons"]
     assert reason == {"status": "refused", "reason": record.detail, "cells": 1}
@@ -284,7 +284,7 @@ def test_a_failed_cell_is_exit_code_one_also_when_it_failed_before(call, tmp_pat
     assert call(*asked)[0] == 1
     code, out, _ = call(*asked, "--retry", "failed")
     assert code == 1
-    assert "1 failed, 1 were finished before" in out
+    assert "1 failed, 1 was finished before" in out
     assert max(r.attempt for r in Store(tmp_path / "run").records()) == 2
 
 

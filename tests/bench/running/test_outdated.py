@@ -211,8 +211,8 @@ def test_an_edited_plugin_and_an_edited_data_file_are_run_again(tmp_path):
     plugin.write_text(PLUGIN.replace("1.0", "2.0"))
     kept = "cells: none new, 2 were finished before; 1 of them of other code or data, kept and"
     assert run("--keep-old").startswith(kept)
-    assert run() == "cells: 1 ok, 1 were finished before"
+    assert run() == "cells: 1 ok, 1 was finished before"
     plugin.write_text("# a comment\n" + PLUGIN.replace("1.0", "2.0"))
     assert run() == "cells: none new, 2 were finished before"
     factor.write_text("3.0")
-    assert run() == "cells: 1 ok, 1 were finished before"
+    assert run() == "cells: 1 ok, 1 was finished before"
