@@ -10,9 +10,11 @@ from results.json_values import Json, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, age_among_runs
 from results.pack import Pack, open_run
 from results.reproduced import ValueKey, values_on_test
+from results.row import Record
 from results.store import ENVIRONMENTS, Store
 from results.stored_plan import PLAN, merged_plans
 
+CERTIFICATES = "certificates.json"
 ASKED = "spec.json"
 """What was asked; that of the first run stays."""
 
@@ -39,7 +41,8 @@ def merge(
     """Copy runs of several machines into one folder, by cell id; merging twice changes nothing.
 
     The newest record of each cell wins. JSON files are united entry by entry, and where two
-    disagree the target's value stays. Sources are only read; `study.db` is not merged.
+    disagree the target's value stays, but for the certificate of a variant of which all records
+    are newer ones of the source. Sources are only read; `study.db` is not merged.
 
     Args:
         into: A run folder, which is made where it is missing.
@@ -89,10 +92,17 @@ def _only(ledger: Ledger, wanted: Container[str] | None) -> Ledger:
 
 
 def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[str]) -> int:
+    held = target.ledger().newest()
+    fresh = [
+        record
+        for record in ledger.newest().values()
+        if record.id not in held or age_among_runs(record) > age_among_runs(held[record.id])
+    ]
     for name in names:
         theirs = source.read_json(name)
         if theirs is not None:
             _join(target, name, theirs)
+    _renew_certificates(source, target, _measured_anew(held.values(), fresh))
     asked = source.read_json(ASKED)
     if asked is not None and target.read_json(ASKED) is None:
         target.write_json(ASKED, asked)
@@ -100,12 +110,6 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[s
     for id_, facts in source.environments().items():
         if id_ not in known:
             target.write_json(f"{ENVIRONMENTS}/{id_}.json", facts)
-    held = target.ledger().newest()
-    fresh = [
-        record
-        for record in ledger.newest().values()
-        if record.id not in held or age_among_runs(record) > age_among_runs(held[record.id])
-    ]
     for record in fresh:
         artifact = source.read_artifact(record.id)
         if artifact is not None:
@@ -114,6 +118,31 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[s
         least = held[record.id].attempt + 1 if record.id in held else record.attempt
         target.append(replace(record, attempt=max(record.attempt, least)))
     return len(fresh)
+
+
+def _measured_anew(held: Iterable[Record], fresh: Iterable[Record]) -> set[str]:
+    """Variants of which no record of the target stays, because all have newer ones."""
+    newer = {record.id for record in fresh}
+    kept: dict[str, bool] = {}
+    for record in held:
+        variant = str(record.cell.get("variant", ""))
+        kept[variant] = kept.get(variant, False) or record.id not in newer
+    return {variant for variant, stays in kept.items() if not stays}
+
+
+def _renew_certificates(source: Store | Pack, target: Store, variants: Container[str]) -> None:
+    """Take the certificates of variants of which all records come from the source."""
+    found = certificate_entries(as_object(source.read_json(CERTIFICATES)))
+    newer = {name: entry for name, entry in found.items() if name in variants}
+    if not newer:
+        return
+
+    def renewed(ours: Json) -> Json:
+        mine = certificate_entries(as_object(ours))
+        both = {name: with_checks(mine[name], newer[name]) for name in newer}
+        return read_value(json.dumps({**mine, **both}))
+
+    target.update_json(CERTIFICATES, renewed)
 
 
 def _join(target: Store, name: str, theirs: Json) -> None:
@@ -147,7 +176,10 @@ def _plans(ours: Json, theirs: Json) -> Json:
 
 
 def _certificates(ours: Json, theirs: Json) -> Json:
-    """Of two certificates of one variant on one device, that of the target stays as a whole."""
+    """Of two certificates of one variant on one device, that of the target stays as a whole.
+
+    A variant that the source has measured anew gets that of the source afterwards.
+    """
     mine, other = certificate_entries(as_object(ours)), certificate_entries(as_object(theirs))
     both = {name: with_checks(other[name], mine[name]) for name in mine if name in other}
     return read_value(json.dumps({**other, **mine, **both}))
@@ -156,7 +188,7 @@ def _certificates(ours: Json, theirs: Json) -> Json:
 MERGED_FILES: Mapping[str, Callable[[Json, Json], Json]] = {
     "catalog.json": _catalogs,
     PLAN: _plans,
-    "certificates.json": _certificates,
+    CERTIFICATES: _certificates,
 }
 """How what the target says (None where it has no file) and what a source says are joined."""
 

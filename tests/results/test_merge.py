@@ -104,6 +104,24 @@ def test_a_check_is_not_passed_in_one_run_and_failed_in_the_other(tmp_path):
     assert (found["dot"]["passed"], found["dot"]["failed"]) == (["causality"], {})
 
 
+@pytest.mark.parametrize(("measured", "passed"), [((1, 2), ["later"]), ((1,), [])])
+def test_a_variant_that_is_measured_anew_has_the_certificate_of_that_day(
+    tmp_path, measured, passed
+):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    name = record(1).cell["variant"]
+    for seed in (1, 2):
+        first.append(record(seed, finished=JANUARY))
+    for seed in measured:
+        second.append(record(seed, finished=JUNE))
+    first.write_json("certificates.json", {name: {"failed": {"start": "narrow."}}})
+    second.write_json("certificates.json", {name: {"passed": ["later"]}})
+    for _ in range(2):
+        merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+        found = Store(tmp_path / "all").read_json("certificates.json")[name]
+        assert (found["passed"], sorted(found["failed"])) == (passed, [] if passed else ["start"])
+
+
 def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_there_were_lists(
     tmp_path,
 ):
