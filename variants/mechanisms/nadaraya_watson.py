@@ -85,9 +85,9 @@ class NadarayaWatsonConfig(Config):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Nadaraya writes about regression, so that no advantage over a dot product is claimed. "
-        "Here the baseline recalls nearly every pair, which leaves no room above it. On `kernel_1d` "
-        "of `families`, which is regression, it has the lower error in each of three seeds, and two "
-        "of its kernels of a given width are significantly better."
+        "Here the baseline recalls nearly every pair, which leaves no room above it. On "
+        "`kernel_1d` of `families`, which is regression, it has the lower error in each of three "
+        "seeds, and two of its kernels of a given width are significantly better."
     ),
 )
 class NadarayaWatson(Variant):
