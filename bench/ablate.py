@@ -1,6 +1,7 @@
 """Ablations: one axis of a base changed at a time."""
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from bench.api import registry
 from bench.api.axes import ABSENT, BACKBONE_AXES, VARIANT_AXES
@@ -12,6 +13,8 @@ from bench.running.plan import Plan, plan
 from bench.running.quality_cells import default_task_of, plain_task
 from bench.running.request import Request
 from results.catalog import ChangedAxis
+
+R = TypeVar("R", bound=Request)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,19 @@ def _changed(base: Selector, spec: VariantSpec, axis: str, value: str) -> Select
     axes = (*VARIANT_AXES, *BACKBONE_AXES)
     kept = {key: old for key, old in base.options.items() if key in axes or axis != main}
     return Selector(base.name, {**kept, axis: (Selector(value),)})
+
+
+def planned(base: str, axis: str, request: R) -> tuple[R, Ablation, Plan]:
+    """What `bench ablate` runs and `bench plan` shows: the request, the changes and the cells.
+
+    Nothing is timed, and everything is compared with the base.
+
+    Raises:
+        BenchError: A name or an option is wrong, or the base has no such axis.
+    """
+    request = replace(request, speed=False, baseline=base)
+    asked = ablation(base, axis)
+    return request, asked, plan_ablation(request, asked, base)
 
 
 def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:

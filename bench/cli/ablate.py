@@ -10,24 +10,11 @@ from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from bench.ablate import Ablation
     from bench.cli.run_options import RunOptions
-    from bench.running.plan import Plan
-
-
-def what_to_change(command: "Callable[..., None]") -> "Callable[..., None]":
-    """Add the options that say what an ablation changes; shared with plan."""
-    base = click.option("--base", default="", help="Variant to change, as a selector.")
-    axis = click.option(
-        "--axis", default="", help="Axis to change: score, position, normalizer ..."
-    )
-    return base(axis(command))
 
 
 @click.command("ablate")
-@what_to_change
+@options.what_to_change
 @options.selection
 @options.probes
 @options.reuse
@@ -61,25 +48,10 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     if not (base and axis):
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")
     load_registry(options.plugin)
-    options, asked, made = planned_ablation(base, axis, options)
+    options, asked, made = ablations.planned(base, axis, options)
     options = replace(options, out=options.out or f"runs/ablate-{asked.base.name}-{axis}")
     need_real_packages()
     from bench.cli.execution import execute
 
     spec = {"command": "ablate", "base": base, "axis": axis}
     return execute(options, made, ablations.changed_axes(asked), spec)
-
-
-def planned_ablation(
-    base: str, axis: str, options: "RunOptions"
-) -> "tuple[RunOptions, Ablation, Plan]":
-    """An ablation and its cells, with the options by which they run: nothing is timed.
-
-    Raises:
-        BenchError: A name or an option is wrong, or the base has no such axis.
-    """
-    from bench import ablate as ablations
-
-    options = replace(options, speed=False, baseline=base)
-    asked = ablations.ablation(base, axis)
-    return options, asked, ablations.plan_ablation(options, asked, base)

@@ -231,6 +231,12 @@ one_task = _together(
 )
 """What a study tunes; its trials say how long it takes, and its winners are compared."""
 
+what_to_change = _together(
+    click.option("--base", default="", help="Variant to change, as a selector."),
+    click.option("--axis", default="", help="Axis to change: score, position, normalizer ..."),
+)
+"""What an ablation changes; shared by ablate and plan."""
+
 baseline = click.option(
     "--baseline",
     default=PLAIN,

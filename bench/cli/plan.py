@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from bench.cli import option_groups as options
-from bench.cli.ablate import planned_ablation, what_to_change
 from bench.cli.light_start import light_start
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ SAID_OF_ABLATIONS = ("--quality", "--no-speed")
 
 @click.command("plan")
 @click.option("--variants", default="all", show_default=True, help=options.VARIANTS)
-@what_to_change
+@options.what_to_change
 @options.selection
 @options.baseline
 @options.quality
@@ -76,6 +75,7 @@ def plan_text(options: "RunOptions", base: str = "", axis: str = "") -> str:
         base: The variant that an ablation changes; empty for a run.
         axis: The axis on which it changes it.
     """
+    from bench.ablate import planned
     from bench.cli.registered import load_registry
     from bench.running.devices import refuse_missing_device
     from bench.running.missing_data import lacking_data, missing_data
@@ -83,7 +83,7 @@ def plan_text(options: "RunOptions", base: str = "", axis: str = "") -> str:
 
     load_registry(options.plugin)
     if base:
-        options, _, made = planned_ablation(base, axis, options)
+        options, _, made = planned(base, axis, options)
     else:
         made = plan(options, missing_data(options, options.data_directory))
     for cell in made.cells:

@@ -28,7 +28,10 @@ OPTIONS = {
         f"--variants {SELECTION} {PLACE} --quality --speed --verify --cell --probes --shape "
         "--baseline --match --until --most-seeds --reuse"
     ),
-    "plan": f"--variants {SELECTION} --baseline --quality --speed --shape --data-dir --json",
+    "plan": (
+        f"--variants --base --axis {SELECTION} --baseline --quality --speed --shape --data-dir "
+        "--json"
+    ),
     "ablate": f"--base --axis {SELECTION} {PLACE} --probes --reuse",
     "study": (
         f"--variants {TUNED} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
