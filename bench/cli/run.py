@@ -35,8 +35,6 @@ SAID_BY_CELL = (
     "device",
     "dtype",
     "impl",
-    "quality",
-    "speed",
     "shape",
 )
 """Options that the label of a cell has answered."""

@@ -193,9 +193,9 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
 def test_what_a_label_says_is_not_said_again(call, finished, tmp_path):
     label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
     asked = ["run", "--cell", label, "--out", tmp_path / "run"]
-    code, _, err = call(*asked, "--seeds", 3, "--variants", "uniform", "--no-speed")
+    code, _, err = call(*asked, "--seeds", 3, "--variants", "uniform")
     assert code == 2
-    assert "--cell already says what to run; leave out --variants, --seeds, --no-speed." in err
+    assert "--cell already says what to run; leave out --variants, --seeds." in err
     assert not (tmp_path / "run").exists()
 
 
