@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from tasks.backbones.rounded_product import BLOCK, is_large, whole_blocks
+from tasks.backbones.rounded_product import BLOCK, is_large, rounded, whole_blocks
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
 tanh_backward = torch.ops.aten.tanh_backward
@@ -220,8 +220,8 @@ class _Products:
         self.copies = reading.rounded or given is None
         count, most = sum(reading.rows), max(reading.rows)
         if reading.rounded:
-            self.matrix = matrix.bfloat16()
-            self.bias = None if bias is None else bias.bfloat16()
+            self.matrix = rounded(matrix)
+            self.bias = None if bias is None else rounded(bias)
             # each step takes a multiple of `BLOCK` rows; what the others hold is not looked at
             self.given = self.matrix.new_empty(whole_blocks(count) + BLOCK, len(matrix))
             self.given[count:] = 0  # but here, in the product of all steps
@@ -233,17 +233,18 @@ class _Products:
     def __call__(self, x: Float[Tensor, "n M"], at: int) -> Float[Tensor, "n K"]:
         """Multiply the rows of the step that begins at a row; valid until the next call."""
         if self.copies:
-            self.given[at : at + len(x)] = x
+            self.given[at : at + len(x)] = x.bfloat16() if self.rounded else x
         rows = whole_blocks(len(x)) if self.rounded else len(x)
         given, said = self.given[at : at + rows], self.said[:rows]
         if self.bias is None:
             torch.mm(given, self.matrix, out=said)
         else:
             torch.addmm(self.bias, given, self.matrix, out=said)
-        return said[: len(x)]
+        return said[: len(x)].bfloat16() if self.rounded else said[: len(x)]
 
     def of_weight(
         self, before: Float[Tensor, "N D"], weight: Float[Tensor, "M D"]
     ) -> Float[Tensor, "M D"]:
         """Gradient of the weight, of what the forward pass multiplied."""
-        return (self.given.T @ before).to(weight.dtype)
+        product = self.given.T @ before
+        return product.bfloat16().to(weight.dtype) if self.rounded else product

@@ -48,12 +48,15 @@ def planted(file: str, changed: str) -> Iterator[None]:
 def _swap_functions(file: str, text: str, changed: str, later: Callable[..., object]) -> int:
     path = str(ROOT / file)
     before, after = (_codes(compile(t, path, "exec", dont_inherit=True)) for t in (text, changed))
+    if path not in _functions():
+        _functions.cache_clear()  # the module was imported later
+    alive = _functions().get(path, {})
     count = 0
     for name, code in after.items():
         old = before.get(name)
         if old is None or _same(old, code):
             continue
-        for function in _functions().get((path, name), ()):
+        for function in alive.get(name, ()):
             later(setattr, function, "__code__", function.__code__)
             function.__code__ = code
             count += 1
@@ -91,17 +94,16 @@ def _same(one: CodeType, two: CodeType) -> bool:
 
 
 @cache
-def _functions() -> dict[tuple[str, str], list[FunctionType]]:
+def _functions() -> dict[str, dict[str, list[FunctionType]]]:
     """Functions of the project that are alive, by file and qualified name."""
     for package in ("bench.running", "bench.timing", "bench.training", "reports"):
-        load_package(package)  # certificates import the rest; what comes later is not seen
-    found: dict[tuple[str, str], list[FunctionType]] = {}
+        load_package(package)  # certificates import the rest
+    found: dict[str, dict[str, list[FunctionType]]] = {}
     for thing in gc.get_objects():
         # by type, for asking some objects of torch what they are an instance of warns
         if type(thing) is FunctionType and thing.__code__.co_filename.startswith(str(ROOT)):
-            found.setdefault((thing.__code__.co_filename, thing.__code__.co_qualname), []).append(
-                thing
-            )
+            of_file = found.setdefault(thing.__code__.co_filename, {})
+            of_file.setdefault(thing.__code__.co_qualname, []).append(thing)
     return found
 
 

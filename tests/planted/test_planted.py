@@ -8,6 +8,7 @@ import pytest
 
 from bench.api.registry import listed_variants
 from bench.conformance import as_text, certify
+from tests.planted import planting
 from tests.planted.defect import FOLDER, Defect, Moved, defects
 from tests.planted.finding import notice
 from tests.planted.planting import ROOT, NothingPlanted, planted
@@ -113,6 +114,16 @@ def test_what_was_planted_is_taken_out_again():
     with planted("variants/softplus.py", text.replace("return x + ", "return x - ")):
         assert inverse_softplus(2.0) != before
     assert inverse_softplus(2.0) == before
+
+
+def test_a_defect_reaches_a_module_that_was_imported_after_the_first_one_was_planted(monkeypatch):
+    file = "variants/softplus.py"
+    text = (ROOT / file).read_text(encoding="utf-8")
+    changed = text.replace("return x + ", "return x - ")
+    with planted(file, changed):
+        monkeypatch.delitem(planting._functions(), str(ROOT / file))  # as if it came later
+    with planted(file, changed):
+        pass
 
 
 def test_constants_are_planted_wherever_they_are_known():

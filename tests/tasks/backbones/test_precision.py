@@ -10,9 +10,11 @@ from tasks.backbones.precision import Bfloat16GRUCell, multiply_in, reading_a_se
 from tasks.backbones.rounded_product import RoundedProduct
 
 
-@pytest.fixture(autouse=True)
-def every_product(monkeypatch):
+@pytest.fixture(autouse=True, params=[torch.bfloat16, torch.float32], ids=str)
+def every_product(request, monkeypatch):
+    """All products are rounded; every test holds on both kinds of processor."""
     monkeypatch.setattr(rounded_product, "SMALL", 0)
+    monkeypatch.setattr(rounded_product, "format_of_factors", lambda device: request.param)
 
 
 def drawn(*shape: int, seed: int = 1) -> torch.Tensor:

@@ -6,12 +6,23 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tasks.backbones import rounded_product
-from tasks.backbones.rounded_product import BLOCK, RoundedProduct
+from tasks.backbones.precision import multiply_in
+from tasks.backbones.rounded_product import BLOCK, RoundedProduct, rounded
+
+FORMATS = (torch.bfloat16, torch.float32)
+"""What processors multiply rounded numbers in: those with instructions for bfloat16, and others."""
 
 
 @pytest.fixture(autouse=True)
 def every_product(monkeypatch):
     monkeypatch.setattr(rounded_product, "SMALL", 0)
+
+
+@pytest.fixture(autouse=True, params=FORMATS, ids=str)
+def factors(request, monkeypatch):
+    """Every test holds on both kinds of processor."""
+    monkeypatch.setattr(rounded_product, "format_of_factors", lambda device: request.param)
+    return request.param
 
 
 def drawn(*shape: int, seed: int = 1) -> torch.Tensor:
@@ -44,14 +55,14 @@ def gathered(weight: torch.Tensor, bias: torch.Tensor, steps: list[torch.Tensor]
     given, grads = [], []
     for x in reversed(steps):
         rows = x.detach().reshape(-1, x.shape[-1])
-        rows = nn.functional.pad(rows, (0, 0, 0, -len(rows) % BLOCK)).bfloat16()
-        said = nn.functional.linear(rows, weight.detach().bfloat16(), bias.detach().bfloat16())
+        rows = rounded(nn.functional.pad(rows, (0, 0, 0, -len(rows) % BLOCK)))
+        said = nn.functional.linear(rows, rounded(weight.detach()), rounded(bias.detach()))
         given.append(rows)
-        slopes = 2 * said.float()
+        slopes = 2 * said.bfloat16().float()
         slopes[x.shape[:-1].numel() :] = 0
-        grads.append(slopes.bfloat16())
+        grads.append(rounded(slopes))
     grad = torch.cat(grads)
-    return (grad.T @ torch.cat(given)).float(), grad.sum(0).float()
+    return (grad.T @ torch.cat(given)).bfloat16().float(), grad.sum(0).bfloat16().float()
 
 
 def drawn_steps():
@@ -131,7 +142,8 @@ class Shapes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_products_of_any_number_of_rows_have_few_shapes_and_the_same_rows():
+def test_products_of_any_number_of_rows_have_few_shapes_and_the_same_rows(monkeypatch):
+    monkeypatch.setattr(rounded_product, "format_of_factors", lambda device: torch.bfloat16)
     weight, bias = drawn(7, 5).requires_grad_(), drawn(7, seed=3).requires_grad_()
     x = drawn(3 * BLOCK, 5).requires_grad_()
     with torch.no_grad():
@@ -167,3 +179,28 @@ def test_a_product_that_is_not_widened_has_the_same_numbers_and_gradients():
     for one, two in zip(found, wanted, strict=True):
         assert one.dtype == torch.float32
         assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.GRUCell, nn.LSTMCell, nn.Linear])
+def test_both_kinds_of_processor_say_the_same(kind, monkeypatch):
+    found = []
+    for kept in FORMATS:
+        monkeypatch.setattr(rounded_product, "format_of_factors", lambda device, f=kept: f)
+        torch.manual_seed(0)
+        network = nn.Sequential(kind(9, 24))
+        multiply_in(network, "bfloat16")
+        x = drawn(5, 9).requires_grad_()
+        said = network[0](x.unsqueeze(0) if kind in (nn.GRU, nn.LSTM) else x)
+        said = said[0] if isinstance(said, tuple) else said
+        said.square().sum().backward()
+        found.append((said.detach(), x.grad, *(one.grad for one in network.parameters())))
+    for one, two in zip(*found, strict=True):
+        assert one.dtype == two.dtype == torch.float32
+        # a sum in another order rounds to the neighbor in bfloat16, if at all
+        torch.testing.assert_close(one, two, rtol=2**-8, atol=2**-8 * float(one.abs().max()))
+
+
+def test_what_is_multiplied_is_rounded_on_both_kinds_of_processor():
+    nearly, one = 1 + 2**-9, 1.0
+    for weight, x in (([nearly, -one], [one, one]), ([one, -one], [nearly, one])):
+        assert RoundedProduct(torch.tensor([weight]), None)(torch.tensor([x])).item() == 0
