@@ -14,6 +14,11 @@ NO_VALUE = "\N{EM DASH}"
 
 PROGRAM = "Attention bench"
 """What titles begin with."""
+EXPLAINED = (
+    "Words are explained in `docs/glossary.md`, numbers in `docs/numbers.md`, and tests in "
+    "`docs/statistics.md`; `docs/limits.md` says what the bench does not show."
+)
+"""Where a reader finds what a page cannot repeat."""
 KNOWN_LIMITS = "Known limits of this run"
 """Head of `Document.notes`."""
 

@@ -14,8 +14,8 @@ from reports.ranked_table.comparison import Comparison
 from reports.training_cost import ABOUT_THE_SAME, CostNoise, cost_text, relative_cost
 
 MOST_ROWS = 12
-EVERY = "A choice for each use of attention"
-"""Title of the table that has a row for each use."""
+EVERY = "A choice for each of the other uses"
+"""Title of the table with the rows that the first one has no room for."""
 OTHER_TASKS = "on other tasks"
 NONE_YET = "no choice"
 """In the place of a variant where none is above uniform attention."""
@@ -62,18 +62,28 @@ RULES = (
     "the baseline itself",
 )
 """What decides between variants that are tied with the best, the first that differs."""
+LAST_RULE = (
+    "the test with most variants, then the smallest p, then the fewest parameters, then the name"
+)
+"""What decides between variants that are equal by all rules; it says nothing about quality."""
 RULE = (
     "How a variant is chosen: of the variants of the first rank, those that are significantly "
     "above uniform attention are tied with the best. Of several the first rule decides in which "
-    f"they differ: {'; '.join(f'({at}) {rule}' for at, rule in enumerate(RULES, 1))}. So the "
-    "variant that is named need not have the best mean. Where nothing is significantly above "
-    "uniform attention, nothing is named."
+    f"they differ: {'; '.join(f'({at}) {rule}' for at, rule in enumerate(RULES, 1))}. Of those "
+    f"that are equal by all rules one is named, by {LAST_RULE}, which say nothing about quality. "
+    "So the variant that is named need not have the best mean. Where nothing is significantly "
+    "above uniform attention, nothing is named."
 )
 ABOUT_P = (
     "A row shows the test of the use with the smallest p. This p is of the difference to what "
     "stands under “Compared with”. It is corrected for the hypotheses of that test, not for the "
     "number of tests. A generated test is a small model of its use, and a choice among few "
     "variants says little."
+)
+ABOUT_PARTS = (
+    "Where two of the best are within 1% of the best possible score, the hardest part of the test "
+    "decides on which something is better than uniform attention; it stands after the test. It "
+    "was chosen after looking at the scores."
 )
 TESTS = "Tests: "
 """Start of the note that says what the tests ask."""
@@ -87,28 +97,36 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
     if not found:
         return None
     decided, clear, open_ = divided(found)
-    if len(found) <= MOST_ROWS:
-        shown = [*decided, *clear, *open_]
-        rows = [choice_row(need) for need in shown]
-    else:
-        shown = decided[: MOST_ROWS - bool(clear) - bool(open_)]
-        rows = [choice_row(need) for need in shown]
+    shown = _first_shown(found)
+    rows = [choice_row(need) for need in shown]
+    if len(found) > MOST_ROWS:
         rows += [_merged(clear)] if clear else []
         rows += [_merged_open(open_)] if open_ else []
         shown = [*shown, *(one[0] for one in (clear, open_) if len(one) == 1)]
+    parts = (ABOUT_PARTS,) if any(need.evidence.part for need in shown) else ()
     notes = (
-        *(*_dropped(decided, rows), *_tests(shown)),
+        *(*_dropped(decided, rows), *_tests(shown), *parts),
         *(RULE, ABOUT_P, _about_costs(found[0].noise)),
     )
     return _table("choices", "What to choose", rows, notes)
 
 
-def every_need(folder: RunFolder) -> TableBlock | None:
-    """The same with a row for each need; None where nothing decides."""
+def _first_shown(found: Sequence[Need]) -> list[Need]:
+    """The needs that have a row of their own in the table of choices, whatever it merges."""
+    decided, clear, open_ = divided(found)
+    if len(found) <= MOST_ROWS:
+        return [*decided, *clear, *open_]
+    return decided[: MOST_ROWS - bool(clear) - bool(open_)]
+
+
+def other_needs(folder: RunFolder) -> TableBlock | None:
+    """A row for each need that has none in the table of choices; None where all have one."""
     found = needs(folder)
-    if not found:
+    first = {need.title for need in _first_shown(found)}
+    left = [need for need in found if need.title not in first]
+    if len(found) <= MOST_ROWS or not left:
         return None
-    order = sorted(found, key=lambda need: (need.is_open, not need.beats_baseline, need.title))
+    order = sorted(left, key=lambda need: (need.is_open, not need.beats_baseline, need.title))
     return _table("every-need", EVERY, [*map(choice_row, order)])
 
 
@@ -122,8 +140,8 @@ def _about_costs(noise: CostNoise) -> str:
     why = f"({noise.source})"
     if noise.measured:
         why = (
-            "(twice the half-width of the cost of the A/A control, the baseline trained a second "
-            "time)"
+            "(twice as far from 1 as the interval of the cost of the A/A control reaches, the "
+            "baseline trained a second time)"
         )
     return f"{told} {why}, and “unclear” where only a part of it does."
 
@@ -163,13 +181,26 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
     return (
         TableCell(text=capitalized(need.title)),
         TableCell(text=known.task_label(comparison.task), marks=_about_test(need)),
-        TableCell(text=NONE_YET if open_ else known.label(need.variant), code=not open_),
+        TableCell(
+            text=NONE_YET if open_ else known.label(need.variant),
+            code=not open_,
+            marks=() if open_ else _alike(need),
+        ),
         TableCell(text=found.score or NO_VALUE),
         TableCell(text=found.against or NO_VALUE, marks=found.marks),
         *(TableCell(text=text or NO_VALUE) for text in plain_cells),
         TableCell(text=found.tied or NO_VALUE, marks=found.unproved),
         cost,
     )
+
+
+def _alike(need: Need) -> tuple[str, ...]:
+    """How many variants no rule tells from the choice."""
+    count = len(need.alike)
+    if not count:
+        return ()
+    named = need.evidence.catalog.label(need.alike[0]) if count == 1 else f"{count} others"
+    return (f"equal to {named} by all rules",)
 
 
 def _about_test(need: Need) -> tuple[str, ...]:
@@ -217,7 +248,7 @@ def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
     if len(found) == 1:
         return choice_row(found[0])
     known = found[0].comparisons[0].catalog
-    told = f"The choice for each use is in the table “{EVERY}”"
+    told = f"The choices are in the table “{EVERY}”"
     if known.baseline:
         tied = sum(known.baseline in need.candidates for need in found)
         told = (

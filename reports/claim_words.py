@@ -56,7 +56,11 @@ def bounds_in_words(bound: Bound) -> str:
     'at most 0'
     >>> bounds_in_words(Bound(metric="a_ratio", low=1.0, high=1.0))
     'exactly 1'
+    >>> bounds_in_words(Bound(metric="a_ratio"))
+    'shown only'
     """
+    if not bound.decides:
+        return "shown only"
     if math.isinf(bound.high):
         return f"at least {bound.low:g}"
     if math.isinf(bound.low):

@@ -8,7 +8,14 @@ from typing import Literal
 from bench.api.claim import Bound, Claim, Contrast
 from reports.claim_words import bounds_in_words, expected_in_words, range_in_words, seen_in_words
 from results.statistics.primary import MOST_SEEDS
-from results.statistics.verdicts import ClaimVerdict, Finding, Observed
+from results.statistics.verdicts import (
+    LEVEL,
+    SECOND_LEVEL,
+    ClaimVerdict,
+    Finding,
+    Observed,
+    distances,
+)
 
 Standing = Literal[
     "supported",
@@ -30,6 +37,10 @@ STANDINGS: tuple[Standing, ...] = (
     "cannot be tested here",
 )
 """In the order in which they are shown."""
+
+
+BELOW = "below the margin"
+"""Said where a difference has the expected sign and is shown to be too small."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +73,8 @@ class ContrastOutcome:
         if not self.ran:
             return "not run"
         verdict = self.finding.verdict
+        if self.falls_short:
+            return f"{verdict} ({BELOW})"
         return f"{verdict}, no seed differs" if verdict == "equivalent" and self.same else verdict
 
     @property
@@ -76,11 +89,15 @@ class ContrastOutcome:
         return self.ran and all(left[seed] == right[seed] for seed in left)
 
     def means(self) -> str:
-        """Mean score of each side, so that a limit of the metric shows."""
+        """Mean of each side, so that a limit of the metric shows: of scores, sums or distances."""
         if not self.ran:
             return ""
-        left, right = (fmean(side.values()) for side in (self.seen.left, self.seen.right))
-        return f"{left:.3g} and {right:.3g}"
+        sides = (self.seen.left, self.seen.right)
+        if self.contrast.of == "spread":
+            sides = (distances(self.seen.left), distances(self.seen.right))
+        left, right = (fmean(side.values()) for side in sides)
+        most = max(len(self.contrast.left), len(self.contrast.right))
+        return f"{left:.3g} and {right:.3g}{f' (sums of {most})' if most > 1 else ''}"
 
     def seen_text(self) -> str:
         """What was seen."""
@@ -136,6 +153,15 @@ class BoundOutcome:
     def falls_short(self) -> bool:
         """A number outside of its bounds has no direction that could be right."""
         return False
+
+    @property
+    def result(self) -> str:
+        """Where the numbers lie."""
+        if not self.ran:
+            return "not run"
+        if not self.bound.decides:
+            return ""
+        return "inside" if self.holds else "outside"
 
     def inside(self, value: float) -> bool:
         """Whether a number lies between the ends."""
@@ -195,8 +221,26 @@ class ClaimOutcome:
         return "in part run" if self._in_part else "undecided"
 
     @property
+    def _holding(self) -> "list[ContrastOutcome | BoundOutcome]":
+        """Parts that could have failed, and did not."""
+        return [
+            *(one for one in self.contrasts if one.holds),
+            *(one for one in self.bounds if one.holds and one.bound.decides),
+        ]
+
+    @property
     def _in_part(self) -> bool:
         return self.unfinished or not all(part.ran for part in self.parts)
+
+    @property
+    def level(self) -> float:
+        """Error rate at which its contrasts are decided."""
+        return SECOND_LEVEL if self.first_sample else self.first_level
+
+    @property
+    def first_level(self) -> float:
+        """Error rate of its first sample."""
+        return SECOND_LEVEL if self.claim.rewritten else LEVEL
 
     @property
     def falls_short(self) -> bool:
@@ -208,15 +252,14 @@ class ClaimOutcome:
         """What a claim that holds rests on: its first part, and the count of others. Else empty."""
         if self.verdict not in ("supported", "equivalent"):
             return ""
-        first, *others = [part for part in self.parts if part.holds]
+        first, *others = self._holding
         return f"{first.seen_text()}{_others_in_words(len(others), 'more')}."
 
     def reason(self) -> str:
         """Why it is open, and what would decide it; or what contradicts it. Else empty."""
         if self.verdict == "contradicted":
             failed = "; ".join(part.failure() for part in self.parts if part.failed)
-            holding = sum(part.holds for part in self.parts)
-            return f"{failed}{_others_in_words(holding, 'other')}."
+            return f"{failed}{_others_in_words(len(self._holding), 'other')}."
         if self.verdict != "undecided":
             return ""
         if self.claim.missing:

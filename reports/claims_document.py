@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from reports.blocks import (
+    EXPLAINED,
     PROGRAM,
     Block,
     Bullets,
@@ -24,7 +25,7 @@ from reports.claim_words import (
     range_in_words,
     seen_in_words,
 )
-from reports.claims import STANDINGS, ClaimOutcome
+from reports.claims import BELOW, STANDINGS, ClaimOutcome
 from reports.figures.bounds import BoundPanel, bounds_figure
 from reports.figures.contrasts import ContrastLine, contrasts_figure
 from reports.numbers import counted
@@ -40,7 +41,9 @@ HOW_DECIDED = (
     "other direction, or if it is shown to be smaller than the margin; where it has the expected "
     "sign, the line then says “below the margin”. A difference is not called too small where the "
     "right side lies within two margins of the end of its metric, for then none of that size was "
-    "possible. Margins are those of this bench, for sources seldom name a size.",
+    "possible. Margins are those of this bench, for sources seldom name a size. Where sums are "
+    "compared, as the difference of two differences is, the means are those of the sums; where "
+    "spreads are, they are mean distances from the median of the seeds.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significantly larger than the margin. "
     "Everything else is undecided, and so is a contrast without any difference in any seed where "
@@ -49,8 +52,8 @@ HOW_DECIDED = (
     "below 0.025, so that both samples together are wrong in at most 7.5% of claims that have two; "
     "their intervals are of 97.5%, the others of 95%. Printed p values are those of no "
     "difference, before Holm's correction over the parts. Nothing is corrected over the claims: "
-    "of 50 without any true difference, two or three would have a verdict. Where no seed of a "
-    "contrast that expects equality differs, both sides may be at a limit of the metric.",
+    "two or three verdicts of 50 would be wrong by chance. Where no seed of a contrast that "
+    "expects equality differs, both sides may be at a limit of the metric.",
     "Margins of trained contrasts and bounds of computed numbers were fixed before the run, unless "
     "a note says otherwise. All networks of a claim have the learning rate of their task, which "
     "was not tuned for them, unless a contrast is about the rate.",
@@ -75,7 +78,7 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
             "was written after it, a second sample decides alone: fresh seeds from 300 on. Claims "
             "whose test did not measure the quoted sentence were written anew and are decided on "
             "seeds from 500 on, their second samples from 800 on; each says what it compared "
-            "before, and what that showed."
+            f"before, and what that showed. {EXPLAINED}"
         ),
         headline=headline(outcomes),
         sections=(
@@ -107,7 +110,7 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
 
 def _standing(one: ClaimOutcome) -> str:
     if one.falls_short:
-        return f"{one.standing} (below the margin)"
+        return f"{one.standing} ({BELOW})"
     return one.standing
 
 
@@ -172,7 +175,8 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
         blocks.append(Bullets(items=tuple(networks)))
     if one.first_sample:
         seen = "; ".join(part.seen_text() for part in one.first_sample)
-        blocks.append(Paragraph(f"Second sample. The first one, which decides nothing: {seen}."))
+        what = f"which decides nothing, with its {_interval(one.first_level)}"
+        blocks.append(Paragraph(f"Second sample. The first one, {what}: {seen}."))
     blocks += _figures(one)
     if claim.note:
         blocks.append(Paragraph(claim.note, "note"))
@@ -221,19 +225,30 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
             bounds_in_words(part.bound),
             "",
             range_in_words(part.values, part.axis),
-            "inside" if part.holds else "outside" if part.ran else "not run",
+            part.result,
         )
         for part in one.bounds
     ]
-    heads: tuple[str, ...] = ("What", "Expected", "Means of both sides", "Seen", "Result")
+    seen = f"Seen, with its {_interval(one.level)}"
+    heads: tuple[str, ...] = ("What", "Expected", "Means of both sides", seen, "Result")
     if not one.contrasts:
-        heads, rows = heads[:2] + heads[3:], [row[:2] + row[3:] for row in rows]
+        heads = ("What", "Expected", "Seen", "Result")
+        rows = [row[:2] + row[3:] for row in rows]
     return TableBlock(
         key=_place(one),
         title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,
         columns=tuple(Column(title=head) for head in heads),
         rows=tuple(tuple(TableCell(text=text) for text in row) for row in rows),
     )
+
+
+def _interval(level: float) -> str:
+    """The interval that is printed with differences, which is the one that decides.
+
+    >>> _interval(0.025)
+    '97.5% interval'
+    """
+    return f"{100 * (1 - level):g}% interval"
 
 
 def _figures(one: ClaimOutcome) -> list[Figure]:
@@ -264,5 +279,5 @@ def _figures(one: ClaimOutcome) -> list[Figure]:
         for part in one.bounds
         if part.ran
     ]
-    found = [contrasts_figure(key, title, lines)] if lines else []
+    found = [contrasts_figure(key, title, lines, _interval(one.level))] if lines else []
     return [*found, bounds_figure(key, title, numbers)] if numbers else found

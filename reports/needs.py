@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from reports.folder import RunFolder
 from reports.outdone import outdone
@@ -16,6 +17,22 @@ from results.statistics import Interval
 
 DIAGNOSTICS = "diagnostics"
 """Family of the tasks that ask about one ability each, and stand for no use."""
+
+
+class Standing(NamedTuple):
+    """What the rules say of one variant, the first rule first; less is better."""
+
+    worse_on: int
+    """Tests on which it is significantly better than the baseline, times -1."""
+    behind: bool
+    """Whether some seed is not above the best non-neural baseline."""
+    tied_less: int
+    """Tests on which it is tied with the best, times -1."""
+    outdone: bool
+    """Whether another is better in some seeds and worse in none."""
+    cost: float
+    other: bool
+    """Whether it is not the baseline."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,33 +65,52 @@ class Need:
 
     @cached_property
     def variant(self) -> str:
-        """The variant to choose: better than the baseline on most tasks, tied on most, cheapest.
+        """The variant to choose: the first by the rules; empty where no contender has learned.
 
-        Before ties are counted, what is above the non-neural baselines in every seed of these tasks
-        is preferred. Before costs are compared, what is ahead of another tied one in no seed comes
-        last (`outdone`). Costs that are about that of the baseline count as the same. Of the rest
-        the baseline is first, then what is so among most contenders, then what has the smaller p as
-        it is printed, then what has fewer parameters. Empty where no contender has learned
-        anything.
+        Of those that are equal by all rules it is what is so among most contenders, then what has
+        the smaller p as it is printed, then what has fewer parameters, then the first name.
+        """
+
+        def order(name: str) -> tuple[Standing, int, float, float, str]:
+            here = self.candidates[name]
+            p = round(min(_evidence_order(one, name)[0] for one in here), 3)
+            most = max(len(one.contenders) for one in here)
+            return self._standings[name], -most, p, _parameters(here[0], name), name
+
+        return min(self.candidates, key=order, default="")
+
+    @cached_property
+    def alike(self) -> list[str]:
+        """Other candidates that no rule tells from the choice, in order of their names."""
+        standing = self._standings.get(self.variant)
+        found = (name for name, one in self._standings.items() if one == standing)
+        return sorted(name for name in found if name != self.variant)
+
+    @cached_property
+    def _standings(self) -> "dict[str, Standing]":
+        """How each candidate stands by the rules that say something about quality or cost.
+
+        Better than the baseline on most tasks, tied on most, cheapest. Before ties are counted,
+        what is above the non-neural baselines in every seed of these tasks is preferred. Before
+        costs are compared, what is ahead of another tied one in no seed comes last (`outdone`).
+        Costs that are about that of the baseline count as the same. Of the rest the baseline is
+        first.
         """
         tied: dict[str, list[str]] = {}
         for name, found in self.candidates.items():
             for comparison in found:
                 tied.setdefault(comparison.key, []).append(name)
-
-        def order(name: str) -> tuple[int, bool, int, bool, float, bool, int, float, float, str]:
-            here = self.candidates[name]
-            better = sum(beats(comparison, name, comparison.baseline) for comparison in here)
-            behind = any(_below_non_neural(comparison, name) for comparison in here)
-            last = any(outdone(comparison, name, tied[comparison.key]) for comparison in here)
-            cost = in_order(relative_cost(here, name), self.noise)
-            other = name != here[0].baseline
-            p = round(min(_evidence_order(one, name)[0] for one in here), 3)
-            most = max(len(one.contenders) for one in here)
-            size = _parameters(here[0], name)
-            return -better, behind, -len(here), last, cost, other, -most, p, size, name
-
-        return min(self.candidates, key=order, default="")
+        return {
+            name: Standing(
+                worse_on=-sum(beats(one, name, one.baseline) for one in here),
+                behind=any(_below_non_neural(one, name) for one in here),
+                tied_less=-len(here),
+                outdone=any(outdone(one, name, tied[one.key]) for one in here),
+                cost=in_order(relative_cost(here, name), self.noise),
+                other=name != here[0].baseline,
+            )
+            for name, here in self.candidates.items()
+        }
 
     @cached_property
     def evidence(self) -> Comparison:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from reports.blocks import PROGRAM, Document, Figure, Section, clean
+from reports.blocks import EXPLAINED, PROGRAM, Document, Figure, Section, clean
 from reports.choices import choices_table
 from reports.curves import learning_section, legend_of, length_section
 from reports.figures import Legend, quality_cost_figure
@@ -245,7 +245,7 @@ def _lead(folder: RunFolder) -> str:
         told = f"{counted(trials, 'trial')} of settings; nothing was trained with the best yet."
     if _timed_alone(folder):
         told = f"{counted(len(variants), 'variant')}, timed alone; nothing was trained."
-    return f"{told} {below}" if folder.commands else told
+    return " ".join([told, *([below] if folder.commands else []), EXPLAINED])
 
 
 def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:

@@ -61,7 +61,8 @@ def _named(need: Need) -> str:
     """A variant, the test of which it is the choice, and the two scores."""
     comparison = need.evidence
     catalog, base = comparison.catalog, comparison.baseline or ""
-    told = f"{catalog.label(need.variant)} on {catalog.task_label(comparison.task)}"
+    alike = f"{len(need.alike) + 1} variants such as " if need.alike else ""
+    told = f"{alike}{catalog.label(need.variant)} on {catalog.task_label(comparison.task)}"
     scores = f"{comparison.short_score(need.variant)} against {comparison.short_score(base)}"
     lacks = need.baseline_lacks_positions
     without = f" of {catalog.label(base)} without positions" if lacks else ""
@@ -129,7 +130,8 @@ def _tied(found: Sequence[Need], *, other: bool = False) -> str:
     everywhere = [name for name, count in often if count == len(found)]
     alone = found[0].evidence if len(found) == 1 and len(found[0].comparisons) == 1 else None
     if alone is not None:
-        everywhere.sort(key=[*alone.compared].index)  # by their means
+        everywhere.sort(key=[*alone.compared].index)  # by their means, after the choice
+        everywhere.sort(key=lambda name: name != found[0].variant)
     most = MOST_TIED + 1 if len(everywhere) == MOST_TIED + 1 else MOST_TIED
     named = everywhere[:most] or [name for name, _ in often[:MOST_TIED]]
     rest = len(everywhere[most:])

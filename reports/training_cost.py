@@ -61,9 +61,9 @@ def relative_cost(found: Iterable[Comparison], variant: str, other: str | None =
 def noise_of(found: Iterable[Comparison]) -> CostNoise:
     """How far apart two costs of a run are by noise alone, as its A/A controls show.
 
-    It is twice the half-width of the cost of the baseline beside itself, as for the verdicts on
-    timings, over all seeds of all comparisons that have an A/A control. Without two such seeds
-    it is assumed.
+    It is twice as far from 1 as the interval of the cost of the baseline beside itself reaches, as
+    for the verdicts on timings, over all seeds of all comparisons that have an A/A control. Without
+    two such seeds it is assumed.
     """
     logs = [
         log

@@ -134,7 +134,10 @@ class Contrast:
 
 @dataclass(frozen=True, kw_only=True)
 class Bound:
-    """Between which numbers a computed one must lie, at every place of its axis."""
+    """Between which numbers a computed one must lie, at every place of its axis.
+
+    One without ends is shown and decides nothing.
+    """
 
     metric: str
     title: str = ""
@@ -143,11 +146,16 @@ class Bound:
     high: float = math.inf
 
     def __post_init__(self) -> None:
-        if not self.low <= self.high or (math.isinf(self.low) and math.isinf(self.high)):
+        if not self.low <= self.high or self.low == math.inf or self.high == -math.inf:
             raise InvalidConfig(
-                f"the bound of {self.metric} must have a finite end and low <= high; got "
-                f"{self.low} and {self.high}."
+                f"the bound of {self.metric} must leave room, low <= high; got {self.low} and "
+                f"{self.high}."
             )
+
+    @property
+    def decides(self) -> bool:
+        """Whether a number can lie outside."""
+        return not (math.isinf(self.low) and math.isinf(self.high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,8 +172,8 @@ class Exact:
             raise InvalidConfig(
                 f"what computes a claim must be a plain function, got {self.compute!r}."
             )
-        if not self.bounds:
-            raise InvalidConfig("a computed claim needs at least one bound.")
+        if not any(bound.decides for bound in self.bounds):
+            raise InvalidConfig("a computed claim needs at least one bound that has an end.")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -65,12 +65,12 @@ def bounds_figure(key: str, title: str, panels: Sequence[BoundPanel]) -> Figure:
         drawn = _line(one) if len(one.values) == 1 else _plot(one)
         parts.append(panel(0, top, WIDE, one.height, [*_head(one), *drawn]))
         top += one.height
-    said = "; ".join(f"{one.title}: {_said(one)}, expected {one.expected}" for one in panels)
+    said = "; ".join(f"{one.title}: {_said(one)}, {_judged(one)}" for one in panels)
     words_ = {
         "title": title,
         "description": f"Computed numbers: {said}",
-        "caption": "Computed numbers. They must lie in the gray range, whose ends are dotted; a "
-        "filled disk lies inside, a hollow square outside.",
+        "caption": "Computed numbers. They must lie in the gray range, where there is one, whose "
+        "ends are dotted; a filled disk lies inside, a hollow square outside.",
     }
     return figure(f"claim-{key}-numbers", words_, parts, WIDE, top)
 
@@ -81,11 +81,18 @@ def _said(one: BoundPanel) -> str:
 
 
 def _head(one: BoundPanel) -> list[str]:
-    result = f"{one.outside} of {len(one.values)} outside" if one.outside else "inside"
     return [
         words(SIDE, 13, cut(one.title, WIDE - 2 * SIDE), "h"),
-        words(SIDE, 27, f"{_said(one)}; expected {one.expected}: {result}", "t"),
+        words(SIDE, 27, f"{_said(one)}; {_judged(one)}", "t"),
     ]
+
+
+def _judged(one: BoundPanel) -> str:
+    """What was expected, and whether it is so."""
+    if not one.ends:
+        return one.expected
+    result = f"{one.outside} of {len(one.values)} outside" if one.outside else "inside"
+    return f"expected {one.expected}: {result}"
 
 
 def _line(one: BoundPanel) -> list[str]:
@@ -95,7 +102,7 @@ def _line(one: BoundPanel) -> list[str]:
     top, bottom = HEAD, HEAD + LINE
     left, right = x.at(max(one.low, x.low)), x.at(min(one.high, x.high))
     return [
-        _band(left, top, right - left, LINE),
+        *([_band(left, top, right - left, LINE)] if one.ends else []),
         *(segment(x.at(end), top, x.at(end), bottom, "v") for end in one.ends),
         segment(x.start, bottom, x.end, bottom, "a"),
         *(words(x.at(tick), bottom + 13, short(tick), "t m") for tick in x.ticks),
@@ -113,7 +120,7 @@ def _plot(one: BoundPanel) -> list[str]:
     y = scale_over([*places.values(), *one.ends], (HEAD + PLOT, HEAD), margin=0.1)
     top, bottom = y.at(min(one.high, y.high)), y.at(max(one.low, y.low))
     return [
-        _band(x.start, top, x.end - x.start, bottom - top),
+        *([_band(x.start, top, x.end - x.start, bottom - top)] if one.ends else []),
         *frame(x, y, (one.axis.replace("_", " "), "")),
         *(segment(x.start, y.at(end), x.end, y.at(end), "v") for end in one.ends),
         *(_marker(x.at(place), y.at(value), value, one) for place, value in places.items()),

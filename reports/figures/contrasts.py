@@ -27,13 +27,14 @@ class ContrastLine:
     """1 if the left side was expected to be higher, -1 if lower."""
 
 
-def contrasts_figure(key: str, title: str, lines: Sequence[ContrastLine]) -> Figure:
+def contrasts_figure(key: str, title: str, lines: Sequence[ContrastLine], interval: str) -> Figure:
     """Draw each difference on a scale of its own panel.
 
     Args:
         key: Figure key.
         title: What the claim says.
         lines: At least one.
+        interval: Which interval is drawn, such as "95% interval".
     """
     parts = [
         panel(0, at * (ROW + 2 * HEAD), WIDE, ROW + 2 * HEAD, _line(one))
@@ -43,7 +44,7 @@ def contrasts_figure(key: str, title: str, lines: Sequence[ContrastLine]) -> Fig
     words_ = {
         "title": title,
         "description": f"Differences: {said}",
-        "caption": "Mean difference over seeds with its 95% interval; the dotted lines are zero "
+        "caption": f"Mean difference over seeds with its {interval}; the dotted lines are zero "
         "and the margin.",
     }
     return figure(f"claim-{key}", words_, parts, WIDE, len(lines) * (ROW + 2 * HEAD))

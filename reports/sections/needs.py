@@ -1,15 +1,15 @@
-"""What to choose for every use of attention, of which the first screen shows some."""
+"""What to choose for the uses of attention that the first screen has no room for."""
 
 from reports.blocks import Section
-from reports.choices import MOST_ROWS, every_need
+from reports.choices import other_needs
 from reports.folder import RunFolder
 
 
 def needs_section(folder: RunFolder) -> Section | None:
-    """The choice table without its limit; None where the first screen shows all of it."""
-    table = every_need(folder)
-    if table is None or len(table.rows) <= MOST_ROWS:
+    """The rows that the table of choices has no room for; None where it shows all of them."""
+    table = other_needs(folder)
+    if table is None:
         return None
     return Section(
-        key="needs", title="What to choose for every use", blocks=(table,), group="summary"
+        key="needs", title="What to choose for other uses", blocks=(table,), group="summary"
     )

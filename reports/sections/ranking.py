@@ -56,7 +56,8 @@ HOW_TO_READ = {
     "Differences": (
         "To the baseline on the same seeds, with 95% intervals. They use the spread of the other "
         "variants too, so they may be narrower or wider than those of the scores. Where some "
-        "variants learn in some seeds only, all intervals of differences in the table are wider."
+        "variants learn in some seeds only, all intervals of differences in the table are wider. "
+        "An interval is that of one difference alone; p is corrected and decides."
     ),
     "Missing values": LEGEND,
     "No interval": NO_SPREAD,
@@ -70,7 +71,9 @@ MADE: dict[Kind, str] = {
         "Along training: mean of the validation score over the steps of training (area under the "
         "learning curve). What learns sooner scores better."
     ),
-    "beyond_training": "Beyond training: score of inputs that are longer than any of training.",
+    "beyond_training": "Beyond training: score of inputs that are longer than any of training. "
+    "Rates and the checkpoint were chosen on validation, which has such inputs, too, so that these "
+    "scores are optimistic.",
 }
 """What is said of a metric that is made of another one."""
 ONE_SEED = "One seed each: no interval is known, and nothing is ranked."

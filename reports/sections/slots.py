@@ -6,7 +6,7 @@ from itertools import compress
 from typing import Any
 
 from bench.api.selector import parse
-from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import counted, plain, with_interval
@@ -123,15 +123,18 @@ def _over_lengths(
             *(Column(title=f"{length:,.0f}", numeric=True, better="higher") for length in shown),
         ),
         rows=(
+            # first, so that a table that is cut short has them
+            _noise_row((slots.lines[place] for place in shown.values()), metric),
+            _rounds_row((slots.lines[place] for place in shown.values()), metric),
             *(
                 (TableCell(text=label(name)), *(_ratio(label(name), line) for line in found[name]))
                 for name in sorted(names, key=order)
             ),
-            _noise_row((slots.lines[place] for place in shown.values()), metric),
         ),
         notes=(
             "Ratios with 95% t intervals over rounds of one process; more than 1 is faster than "
-            "the baseline. Variants that were timed at the longest length come first, in the "
+            "the baseline. With three or four rounds such an interval may be narrow by chance. "
+            "Variants that were timed at the longest length come first, in the "
             "order of their ratio there; then those that end one length earlier. A/A noise is "
             "how far the interval of the same code, timed twice, reaches away from 1, the "
             "largest of all processes. What lies within twice the noise of its column is not "
@@ -153,6 +156,26 @@ def _noise_row(
         for noise in found
     ]
     return (TableCell(text="A/A noise"), *cells)
+
+
+def _rounds_row(
+    lines: Iterable[Mapping[str, Mapping[str, Line]]], metric: str
+) -> tuple[TableCell, ...]:
+    """In how many rounds the ratios of each column were measured."""
+    found = [
+        sorted({int(line[metric]["rounds"]) for line in one.values() if metric in line})
+        for one in lines
+    ]
+    cells = [
+        TableCell(text=NO_VALUE)
+        if not counts
+        else TableCell(
+            text=str(counts[0]) if len(counts) == 1 else f"{counts[0]}–{counts[-1]}",
+            sort=float(counts[0]),
+        )
+        for counts in found
+    ]
+    return (TableCell(text="Rounds"), *cells)
 
 
 def slots_sentence(folder: RunFolder) -> str:

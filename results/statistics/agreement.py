@@ -21,7 +21,8 @@ class Agreement:
     correlation: float
     """Spearman's rho of the means over seeds, -1 to 1; NaN if it cannot be told."""
     low: float
-    """Percentile bound of the bootstrap over variants and over seeds."""
+    """Percentile bound of the bootstrap over variants and over seeds; `correlation` where that is
+    beyond it."""
     high: float
     p: float
     """Two-sided, by permutation of the variants; 1 if it cannot be told."""
@@ -64,10 +65,12 @@ def rank_agreement(
     drawn = _spearman(_redrawn(left, shared, chosen, rng), _redrawn(right, shared, chosen, rng))
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    correlation = float(stats.spearmanr(first, second).statistic)
     return Agreement(
-        correlation=float(stats.spearmanr(first, second).statistic),
-        low=float(low),
-        high=float(high),
+        correlation=correlation,
+        # drawing a variant twice makes ties, so that hardly any draw reaches 1 or -1
+        low=min(float(low), correlation),
+        high=max(float(high), correlation),
         p=_p_by_permutation(first, second, rng),
         variants=len(shared),
     )

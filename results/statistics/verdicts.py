@@ -196,13 +196,13 @@ def _difference(one: Observed, level: float) -> ModeratedDifference:
     left, right = one.left, one.right
     if one.of == "spread":
         common = sorted(left.keys() & right.keys())
-        left, right = (_distances({at: side[at] for at in common}) for side in (left, right))
+        left, right = (distances({at: side[at] for at in common}) for side in (left, right))
     table = ModeratedTable({"left": left, "right": right})
     gap = table.difference("left", "right", 1 - level)
     return gap if _enough(one, gap) else replace(gap, p=1.0)
 
 
-def _distances(scores: Mapping[int, float]) -> dict[int, float]:
+def distances(scores: Mapping[int, float]) -> dict[int, float]:
     """How far the score of each seed lies from the median of all."""
     middle = median(scores.values())
     return {seed: abs(score - middle) for seed, score in scores.items()}

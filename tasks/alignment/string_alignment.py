@@ -103,6 +103,7 @@ class StringAlignment(Transduction):
         ),
     }
     chance = 1.0
+    """Of the error rate of links; that of the score of rewriting is another one."""
     ceiling = 0.0
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
@@ -117,6 +118,11 @@ class StringAlignment(Transduction):
         found += scores_by_length(answers, longest)
         about = alignment_scores(answers, longest)
         return found + [scored for scored in about if scored.metric not in LINKS]
+
+    @classmethod
+    def chance_of(cls, config: TransductionConfig) -> float:
+        """All links wrong, whatever the alphabet."""
+        return cls.chance
 
     @classmethod
     def rule_baseline_of(cls, config: TransductionConfig) -> str:

@@ -1,9 +1,9 @@
 """A linear map whose product is taken in bfloat16, for all steps of a sequence.
 
 Processors with instructions for bfloat16 take such a product in about half the time, but small ones
-in more. Without these instructions it would take about seven times as long (one core of an AMD EPYC
-with AVX2). There the rounded numbers are multiplied in float32, and the product is rounded: its sums
-are of the same terms, as the product of two numbers in bfloat16 is exact in float32.
+in more. Without these instructions it would take about seven times as long (one core of an AMD
+EPYC with AVX2). There the rounded numbers are multiplied in float32, and the product is rounded:
+its sums are of the same terms, as the product of two numbers in bfloat16 is exact in float32.
 """
 
 from functools import cache

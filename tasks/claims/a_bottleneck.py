@@ -65,7 +65,8 @@ for one in (
     ),
     Claim(
         key="C02",
-        title="Without attention quality falls faster with the length of the input.",
+        title="Without attention quality falls with the length of the input, up to that of "
+        "training faster than with attention.",
         source=BLOG_POST,
         quote="The performance of basic encoder-decoder drops rapidly as the length of an input "
         "sentence increases … especially those that are longer than the sentences in the training "
@@ -86,8 +87,9 @@ for one in (
                 margin=0.1,
             ),
         ),
-        note="Attention falls beyond the training lengths, too; the report of a run shows by how "
-        "much.",
+        note="Beyond the lengths of training attention falls more than one state does: by 0.46 and "
+        "0.25 from 8 to 12 symbols, where both have a token accuracy of 0.52. This was compared "
+        "after the rows were known, and decides nothing.",
         priority=2,
     ),
     Claim(

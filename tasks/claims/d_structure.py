@@ -135,7 +135,7 @@ for one in (
     ),
     Claim(
         key="C24",
-        title="Attention is correlated with that of the step before, and to know it helps.",
+        title="To know the attention of the step before helps.",
         source=NOTES,
         quote="attention from last time tends to be correlated with attention this time",
         contrasts=(
@@ -147,7 +147,8 @@ for one in (
                 margin=0.02,
             ),
         ),
-        note="Tests that the correlation is of use; the jumps themselves are not stored.",
+        note="The sentence speaks of a correlation, which is not measured: where attention jumps "
+        "is not stored. What is tested is that it would be of use.",
     ),
     Claim(
         key="C25",

@@ -48,12 +48,12 @@ class ErasureConfig(Config):
     ),
 )
 class Erasure(Probe):
-    """JS divergence and decision flips without the largest weight; keys erased until a flip."""
+    """Decisions without the largest weight: divergence, flips, and keys erased until a flip."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (
         diagnostic(
             "erase_js_difference_nats",
-            "JS without largest - without random",
+            "Jensen-Shannon divergence without the largest weight, minus without a random one",
             "",
             unit="nats",
             low=None,

@@ -20,7 +20,7 @@ from synthetic_levels import (
 from synthetic_run import write_json, write_run
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
-from reports.choices import MOST_ROWS, NONE_YET, _cost, choices_table, every_need
+from reports.choices import ABOUT_PARTS, MOST_ROWS, NONE_YET, _cost, choices_table, other_needs
 from reports.evidence import evidence_text
 from reports.folder import RunFolder, read_folder
 from reports.markdown import MOST_LINES, table_text
@@ -74,6 +74,20 @@ def test_of_tied_variants_the_cheaper_one_is_chosen_and_the_sentence_says_why(tm
         "In the other 2 uses at this size scaled_dot and bahdanau are tied with the best. Of "
         "the two, scaled_dot is the cheaper."
     )
+
+
+def test_variants_that_no_rule_tells_apart_are_counted(tmp_path: Path):
+    equal = {BASE: 0.5, NEW: 0.9, OTHER: 0.9, UNIFORM: 0.3}
+    folder = written(tmp_path / "run", {"copying": equal})
+    (need,) = needs(folder)
+    assert {need.variant, *need.alike} == {NEW, OTHER}
+    (row,) = rows(folder)
+    other = folder.catalog.label(need.alike[0])
+    assert row["Variant"].marks == (f"equal to {other} by all rules",)
+    assert "2 variants such as" in headline(folder)
+    cheaper = written(tmp_path / "cheaper", {"copying": equal}, steps={OTHER: 5.0})
+    (need,) = needs(cheaper)
+    assert (need.variant, need.alike) == (OTHER, [])
 
 
 def test_where_nothing_is_above_uniform_attention_none_is_named(tmp_path: Path):
@@ -201,16 +215,17 @@ def test_a_preset_that_ranks_nothing_chooses_nothing(tmp_path: Path):
 def test_many_uses_fill_twelve_rows_at_most_and_none_is_lost(tmp_path: Path):
     tasks = {f"d{at}": DECIDED for at in range(13)} | {f"t{at}": TIED for at in range(4)}
     folder = written(tmp_path / "run", tasks | {"n0": NOTHING, "n1": NOTHING})
-    table, every = choices_table(folder), every_need(folder)
+    table, others = choices_table(folder), other_needs(folder)
     assert table is not None
-    assert every is not None
+    assert others is not None
     assert len(table.rows) == MOST_ROWS
-    assert len(every.rows) == len(tasks) + 2
+    shown = [row[0].text for row in (*table.rows[:-2], *others.rows)]
+    assert len(shown) == len({*shown}) == len(tasks) + 2
     assert table.rows[-2][0].text == "4 other uses"
     assert table.rows[-1][0].text == "2 other uses"
     assert table.rows[-2][3].text == (
         "Nothing is significantly better than bahdanau, which is tied with the best in 4 of 4 "
-        "uses. The choice for each use is in the table “A choice for each use of attention”"
+        "uses. The choices are in the table “A choice for each of the other uses”"
     )
     assert "better also for use of d7, use of d8 and use of d9" in " ".join(table.notes)
 
@@ -223,6 +238,9 @@ def test_where_the_whole_test_is_solved_its_harder_part_decides(tmp_path: Path):
     assert need.evidence.part == "length 64"
     assert need.beats_baseline
     assert rows(folder)[0]["Test"].marks == ("length 64", "2 variants")
+    table = choices_table(folder)
+    assert table is not None
+    assert ABOUT_PARTS in table.notes
     (whole,) = folder.comparisons
     assert whole.part == ""
     assert whole.means[NEW].estimate > 0.99

@@ -23,6 +23,7 @@ from bench.api.options import complete
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.api.task import Task
 from bench.api.trace import Mode
 from bench.running.catalog import describe_task, describe_variant, known_metrics
 from bench.running.common_metrics import COMMON_METRICS
@@ -219,6 +220,14 @@ def constant(batch, word) -> Answer:
         predicted=torch.full_like(batch.targets, word),
         nll=torch.zeros_like(batch.targets).float(),
     )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_level_of_chance_that_a_task_sets_is_not_hidden_by_a_rule_that_it_inherits(name):
+    order = registry.find("task", name).target.__mro__
+    sets = next(at for at, one in enumerate(order) if "chance" in vars(one))
+    rules = next(at for at, one in enumerate(order) if "chance_of" in vars(one))
+    assert order[rules] is Task or rules <= sets
 
 
 @pytest.mark.parametrize("preset", PRESETS[:2])

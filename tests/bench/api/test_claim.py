@@ -1,5 +1,6 @@
 """The contract of claims: what cannot decide anything is refused in one sentence."""
 
+import math
 from functools import partial
 
 import pytest
@@ -71,7 +72,11 @@ REFUSED = {
         partial(Claim, key="C1", title="t", source="F0", quote="q", contrasts=(SPREADS,)),
         "at least 12 seeds",
     ),
-    "a bound without ends": (partial(Bound, metric="m"), "finite end"),
+    "a bound that nothing can keep": (partial(Bound, metric="m", low=math.inf), "leave room"),
+    "bounds without ends": (
+        partial(Exact, compute=numbers, bounds=(Bound(metric="m"),)),
+        "at least one bound that has an end",
+    ),
     "a bound upside down": (partial(Bound, metric="m", low=2.0, high=1.0), "low <= high"),
     "numbers without bounds": (partial(Exact, compute=numbers, bounds=()), "at least one bound"),
     "what has no source": (

@@ -13,7 +13,7 @@ from bench.claims.computed import compute
 from bench.claims.verdicts import outcomes_of
 from bench.cli.registered import load_registry
 from bench.running.request import Request
-from reports.blocks import Paragraph
+from reports.blocks import Figure, Paragraph, TableBlock
 from reports.claims_document import claims_document, headline
 from reports.claims_page import write_claims
 from results.frame import rows_of
@@ -120,7 +120,21 @@ def test_a_second_sample_decides_alone_and_the_page_shows_both(store):
     found = outcome(store, claim(CONTRAST, again=6))
     assert (found.verdict, found.contrasts[0].finding.difference.count) == ("supported", 6)
     said = paragraphs(found)
-    assert any("The first one, which decides nothing: dot minus scaled: +0 " in one for one in said)
+    told = "The first one, which decides nothing, with its 95% interval: dot minus scaled: +0 "
+    assert any(told in one for one in said)
+    assert captions(found) == ["Seen, with its 97.5% interval", "97.5% interval"]
+    assert captions(outcome(store, claim(CONTRAST))) == [
+        "Seen, with its 95% interval",
+        "95% interval",
+    ]
+
+
+def captions(found):
+    """What table and figure of a claim call their interval."""
+    blocks = [block for section in claims_document([found]).sections for block in section.blocks]
+    table = next(one for one in blocks if isinstance(one, TableBlock) and "numbers" in one.key)
+    drawn = next(one for one in blocks if isinstance(one, Figure))
+    return [table.columns[3].title, " ".join(drawn.caption.split(" its ")[1].split()[:2])[:-1]]
 
 
 def test_half_of_a_second_sample_decides_nothing(store):
@@ -300,6 +314,7 @@ def test_a_difference_of_the_claimed_sign_below_the_margin_is_marked(store, leve
     put(store, PLAIN, [0.51 - one for one in noise])
     found = outcome(store, claim(replace(CONTRAST, margin=0.1)))
     assert (found.standing, found.falls_short) == ("contradicted", short)
+    assert ("below the margin" in found.contrasts[0].result) == short
     told = "(1 by a difference of the claimed sign below the margin)"
     assert (told in headline([found])) == short
 
@@ -323,6 +338,34 @@ def test_a_mean_beyond_the_margin_decides_nothing_where_its_interval_includes_it
     put(store, PLAIN, [0.5] * 6)
     found = outcome(store, claim(replace(CONTRAST, expect=expect, margin=0.1)))
     assert found.standing == standing
+
+
+def test_means_are_those_of_what_is_compared(store):
+    put(store, DOT, [0.1, 0.9] * 6)
+    put(store, PLAIN, [0.4, 0.6] * 6)
+    spread = Contrast(title="t", left=(DOT,), right=(PLAIN,), expect="higher", of="spread")
+    assert outcome(store, claim(spread, seeds=12)).contrasts[0].means() == "0.4 and 0.1"
+    other = replace(DOT, variant="additive")
+    put(store, other, [0.25] * 12)
+    twice = replace(CONTRAST, left=(DOT, DOT), right=(PLAIN, other))
+    assert outcome(store, claim(twice)).contrasts[0].means() == "1 and 0.75 (sums of 2)"
+    assert outcome(store, claim(CONTRAST)).contrasts[0].means() == "0.5 and 0.5"
+
+
+def test_a_number_without_bounds_is_shown_and_counts_for_nothing(store):
+    shown = Bound(metric="a_ratio")
+    exact = Exact(compute=numbers_over_width, bounds=(Bound(metric="a_count", high=1.0), shown))
+    assert compute(claim(exact=exact), store)
+    found = outcome(store, claim(exact=exact))
+    assert (found.standing, found.grounds()) == ("supported", "a count: 0.5.")
+    assert [one.result for one in found.bounds] == ["inside", ""]
+    drawn = claims_document([found]).sections[-1].blocks[-3]
+    assert isinstance(drawn, Figure)
+    assert "0.5 to 1.4; shown only" in drawn.svg
+    assert drawn.svg.count('class="s0 b"') == 1
+    tight = Exact(compute=numbers_over_width, bounds=(Bound(metric="a_count", high=0.1), shown))
+    failed = outcome(store, claim(exact=tight))
+    assert failed.reason() == "a count: 0.5, expected at most 0.1."
 
 
 def test_the_networks_of_a_claim_are_told_with_what_is_not_usual(store, tmp_path):

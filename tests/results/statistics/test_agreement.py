@@ -39,6 +39,13 @@ def test_the_estimate_is_that_of_scipy_on_means_over_seeds() -> None:
     assert found.variants == 6
 
 
+def test_an_estimate_of_one_lies_in_its_interval_though_drawn_ties_stay_below_it() -> None:
+    left, right = scores([1, 2, 3, 4, 5, 6, 7], noise=0.4), scores([1, 2, 3, 4, 5, 6, 7])
+    found = rank_agreement(left, right, rng())
+    assert found.low < found.correlation == found.high == pytest.approx(1)
+    assert rank_agreement(left, scores([7, 6, 5, 4, 3, 2, 1]), rng()).low == pytest.approx(-1)
+
+
 def test_few_variants_say_nothing() -> None:
     few = scores([float(at) for at in range(LEAST_VARIANTS - 1)])
     found = rank_agreement(few, few, rng())
