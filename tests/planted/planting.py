@@ -98,6 +98,7 @@ def _functions() -> dict[str, dict[str, list[FunctionType]]]:
     """Functions of the project that are alive, by file and qualified name."""
     for package in ("bench.running", "bench.timing", "bench.training", "reports"):
         load_package(package)  # certificates import the rest
+    gc.unfreeze()  # a copy of the process was made with all of them frozen, which are not listed
     found: dict[str, dict[str, list[FunctionType]]] = {}
     for thing in gc.get_objects():
         # by type, for asking some objects of torch what they are an instance of warns
