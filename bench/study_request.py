@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import Selector
-from bench.running.request import Request
+from bench.running.request import MOST_SEEDS, Request
 
 SAMPLERS = ("random", "qmc", "tpe")
 """Random and quasi-random trials are exchangeable, which best-of-n curves assume; TPE's are not."""
@@ -42,6 +42,8 @@ class StudyRequest(Tuning):
         for what, count in (("trials", self.trials), ("final seeds", self.final_seeds)):
             if count < 1:
                 raise InvalidConfig(f"study: {what} must be at least 1, got {count}.")
+            if count > MOST_SEEDS:
+                raise InvalidConfig(f"study: {what} must be at most {MOST_SEEDS}, got {count}.")
         if not (math.isfinite(self.trial_seconds) and self.trial_seconds >= 0):
             raise InvalidConfig(
                 "study: trial seconds must be a number >= 0, and 0 is no limit; "

@@ -1,5 +1,6 @@
 """What stored rows say of claims, as data: parts, verdict, how far it was tested, and why."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -177,6 +178,17 @@ class BoundOutcome:
         return f"{self.title}: {seen}, expected {bounds_in_words(self.bound)}"
 
 
+def claims_command(keys: str, plugins: Sequence[str]) -> str:
+    """What runs claims, with the plug-ins that they may come from.
+
+    >>> claims_command("C08", ["my claims.py"])
+    "python -m bench claims run C08 --plugin 'my claims.py'"
+    """
+    return " ".join(
+        ["python -m bench claims run", keys, *(f"--plugin {shlex.quote(one)}" for one in plugins)]
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClaimOutcome:
     """A claim with its verdict and the numbers behind it."""
@@ -194,10 +206,13 @@ class ClaimOutcome:
     commits: tuple[str, ...] = ()
     """Commits of the cells whose numbers decide it, the one with most of them first."""
 
+    plugins: tuple[str, ...] = ()
+    """Plug-in files that the commands of its page load."""
+
     @property
     def command(self) -> str:
         """What computes it again."""
-        return f"python -m bench claims run {self.claim.key}"
+        return claims_command(self.claim.key, self.plugins)
 
     @property
     def parts(self) -> "tuple[ContrastOutcome | BoundOutcome, ...]":

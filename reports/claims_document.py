@@ -25,7 +25,7 @@ from reports.claim_words import (
     range_in_words,
     seen_in_words,
 )
-from reports.claims import BELOW, STANDINGS, ClaimOutcome
+from reports.claims import BELOW, STANDINGS, ClaimOutcome, claims_command
 from reports.figures.bounds import BoundPanel, bounds_figure
 from reports.figures.contrasts import ContrastLine, contrasts_figure
 from reports.numbers import counted
@@ -91,7 +91,7 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
             ),
             *sections,
         ),
-        commands=("python -m bench claims run all",),
+        commands=(claims_command("all", outcomes[0].plugins if outcomes else ()),),
     )
 
 

@@ -46,12 +46,27 @@ def refuse_what_is_no_folder(path: Path) -> None:
         )
 
 
+def refuse_name_of_no_folder(folder: Path) -> None:
+    """Refuse a run folder that could not be read by its name.
+
+    Raises:
+        NotARunFolder: It has the ending of a pack.
+    """
+    if folder.suffix == SUFFIX and not (folder / LEDGER).is_dir():
+        raise NotARunFolder(
+            f"cannot start a run in {folder}: names that end in {SUFFIX} are those of packs; give "
+            "a folder of another name."
+        )
+
+
 def refuse_occupied(folder: Path) -> None:
     """Refuse to start a run where something else is.
 
     Raises:
-        NotARunFolder: The path is a file, or a folder with something else inside.
+        NotARunFolder: The path is a file, a folder with something else inside, or the name of a
+            pack.
     """
+    refuse_name_of_no_folder(folder)
     occupied = folder.is_file() or (folder.is_dir() and any(folder.iterdir()))
     if occupied and not (folder / LEDGER).is_dir():
         raise NotARunFolder(

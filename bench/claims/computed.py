@@ -1,13 +1,16 @@
 """Computed claims: their numbers as a cell of their own, stored like any other."""
 
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import FunctionType
 
 from bench.api import registry
 from bench.api.cell import Cell
-from bench.api.claim import Claim
+from bench.api.claim import Claim, Exact
 from bench.api.errors import BenchError
+from bench.api.metric import Scored
+from bench.api.plain_text import named_message_of
 from bench.api.registry import watch_made
 from bench.running.source_code import Root, loaded_source
 from results.environment import collect
@@ -33,7 +36,7 @@ def compute(claim: Claim, store: Store) -> bool:
         Whether they were computed now.
 
     Raises:
-        BenchError: A number is not finite, or the claim's code refuses.
+        BenchError: The claim's code fails, a number is not finite, or a bound has no number.
     """
     assert claim.exact is not None, "asked only of computed claims"
     cell = exact_cell(claim.key)
@@ -42,7 +45,7 @@ def compute(claim: Claim, store: Store) -> bool:
         return False
     start = time.perf_counter()
     with watch_made() as built:
-        numbers = claim.exact.compute()
+        numbers = _numbers(claim, claim.exact)
     made = tuple(sorted(f"{axis}:{name}" for axis, name in built))
     try:
         rows = tuple(
@@ -65,6 +68,26 @@ def compute(claim: Claim, store: Store) -> bool:
         )
     )
     return True
+
+
+def _numbers(claim: Claim, exact: Exact) -> Sequence[Scored]:
+    """What a claim computes, with a number for each of its bounds."""
+    try:
+        numbers = exact.compute()
+    except BenchError:
+        raise
+    except Exception as error:  # code of a plug-in may raise anything
+        raise BenchError(
+            f"claim {claim.key}: its computation failed: {named_message_of(error)}."
+        ) from error
+    found = sorted({one.metric for one in numbers})
+    lacking = sorted({bound.metric for bound in exact.bounds} - {*found})
+    if lacking:
+        raise BenchError(
+            f"claim {claim.key}: its bounds are on {', '.join(lacking)}, and what it computes is "
+            f"{', '.join(found) or 'nothing'}; give both the same name."
+        )
+    return numbers
 
 
 def _code(claim: Claim, made: tuple[str, ...]) -> str:

@@ -174,6 +174,7 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
     Raises:
         UnknownName: No claim has one of the keys.
     """
+    from bench.api.errors import BenchError
     from bench.claims.cells import asked_claims, plan_of
     from bench.claims.computed import compute
     from bench.cli.execution import execute, open_store
@@ -189,16 +190,21 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
         # a probe of a later call reads the model of a cell that has finished
         keep_models=True,
     )
+    code = 0
     with open_store(options) as store:
         for claim in claims:
-            if claim.exact and compute(claim, store):
-                click.echo(f"computed {claim.key}", err=True)
+            try:
+                if claim.exact and compute(claim, store):
+                    click.echo(f"computed {claim.key}", err=True)
+            except BenchError as error:
+                click.echo(str(error), err=True)
+                code = 1
     made = plan_of(claims, options)
-    code = 0
     if made.quality:
-        code = execute(
+        trained = execute(
             options, made, spec={"command": "claims", "keys": list(keys)}, shown=lambda _: ()
         )
+        code = trained or code
     found = outcomes(open_run(options.folder), options.plugin, options)
     asked = {claim.key for claim in claims}
     for one in found:
@@ -217,16 +223,29 @@ def outcomes(
         stored: The run; None where nothing was run.
         plugins: Plug-in files.
         request: Device, number type and implementation of the cells; None for those of the rows.
+
+    Raises:
+        BenchError: The rows are of a claim that nobody registered.
     """
+    from bench.api.errors import BenchError
     from bench.claims.cells import asked_claims
     from bench.claims.verdicts import outcomes_of, request_of
     from bench.cli.registered import load_registry
+    from reports.prose import join
     from results.frame import rows_of
 
     load_registry(plugins)
     rows = rows_of([stored] if stored else [])
+    claims = asked_claims(())
+    others = {*rows.loc[rows["kind"] == "exact", "task"]} - {claim.key for claim in claims}
+    if others:
+        raise BenchError(
+            f"claims: the run holds {join(sorted(others))} of a plug-in; give --plugin the file "
+            "that it came from."
+        )
     environments = stored.environments() if stored else {}
-    return outcomes_of(asked_claims(()), rows, request or request_of(rows), environments)
+    found = outcomes_of(claims, rows, request or request_of(rows), environments)
+    return [replace(one, plugins=plugins) for one in found]
 
 
 def write_page(found: "list[ClaimOutcome]", out: Path) -> str:

@@ -99,8 +99,8 @@ out = click.option(
     "--out",
     default="",
     metavar="DIR",
-    help="Run folder; results join those that are there. Default: runs/PRESET; other commands, "
-    "and --cell, have one of their own below runs/.",
+    help="Run folder; results join those that are there. Default: runs/PRESET for `run`; other "
+    "commands, and --cell, have one below runs/ that is named after them.",
 )
 # read before the others, because the usual number of jobs depends on it
 device = click.option(

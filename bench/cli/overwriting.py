@@ -8,6 +8,7 @@ from reports.written_files import holds_a_report
 from results.catalog import CATALOG, RunCatalog
 from results.json_values import as_object
 from results.pack import open_run
+from results.part import Part
 
 
 def refuse_occupied(folder: Path, out: Path, command: str = "report") -> None:
@@ -29,20 +30,30 @@ def refuse_occupied(folder: Path, out: Path, command: str = "report") -> None:
         )
 
 
-def refuse_other_pack(pack: Path, folder: Path, command: str = "report") -> None:
-    """Refuse a pack of that name which holds what the run does not have.
+def refuse_other_pack(
+    pack: Path, folder: Path, command: str = "report", tasks: Sequence[str] = ()
+) -> None:
+    """Refuse a pack of that name which holds what would not be written into it.
 
     An earlier pack of the same run may be replaced.
 
+    Args:
+        pack: What would be written.
+        folder: The run, or a pack of it.
+        command: For the sentence.
+        tasks: Tasks whose cells are written; all without any.
+
     Raises:
-        InvalidConfig: It holds cells of another run.
+        InvalidConfig: It holds cells of another run, or of other tasks.
     """
-    if not pack.is_file() or pack.resolve() == folder.resolve():
+    if not pack.is_file() or (pack.resolve() == folder.resolve() and not tasks):
         return
-    lost = _cells([pack]) - _cells([folder])
+    whole = open_run(folder)
+    lost = _cells([pack]) - {*(Part(whole, tasks) if tasks else whole).ledger().newest()}
     if lost:
+        which = f"the tasks {', '.join(tasks)} of {folder} do" if tasks else f"{folder} does"
         raise InvalidConfig(
-            f"{command}: {pack} holds {len(lost)} cells that {folder} does not have, and they "
+            f"{command}: {pack} holds {len(lost)} cells that {which} not have, and they "
             "would be lost; give --pack another name."
         )
 

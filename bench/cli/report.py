@@ -114,8 +114,7 @@ def _packed(folder: Path, pack: Path, alone: "list[str]") -> list[str]:
     from results.pack import open_run, write_pack
     from results.part import Part
 
-    if not alone:
-        refuse_other_pack(pack, folder)
+    refuse_other_pack(pack, folder, tasks=alone)
     whole = open_run(folder)
     return [f"pack: {write_pack(Part(whole, alone) if alone else whole, pack)}"]
 

@@ -7,9 +7,11 @@ long enough that chunks are carried over, windows are copied out and blocks have
 import torch
 
 from bench.api.chain import Chain
+from bench.conformance.checks_numeric import copied
 from bench.conformance.checks_oracle import loops
 from bench.conformance.compare import (
     LOOPS,
+    expect,
     expect_near,
     first_in_parts,
     gradients,
@@ -32,6 +34,10 @@ last, both sides of each border between chunks, and one within a chunk."""
 WALKED, STEPS = 68, 6
 """Keys, one chunk and a rest, and queries of another sequence, where each query depends on the one
 before and the loops have to walk along all of them."""
+MANY_ROWS = 65
+"""Rows of a batch of few keys."""
+FINITE = 260
+"""Keys of a sequence that is asked in float32."""
 ROWS = 5
 LARGE = {260: (90, 90, 80), 100: (50, 50)}
 """Keys of five rows -> calls in which one of them is asked alone. Five rows are more pairs than fit
@@ -47,6 +53,7 @@ def long(subject: Placed) -> None:
         _gradients_equal_those_of_parts(subject, question)
         _equals_parts_of_the_code(subject, question)
     _rows_of_a_large_batch_stand_alone(subject)
+    _stays_finite_in_float32(subject)
 
 
 def _equals_the_loops(subject: Placed, question: Question) -> None:
@@ -136,6 +143,31 @@ def _rows_of_a_large_batch_stand_alone(subject: Placed) -> None:
                     alone = answer(subject, one, mode, split=split)
                     sentence = f"{mode}: row {row} of a batch of {ROWS} x {keys} keys differs alone"
                     expect_near(whole.output[row], alone.output[0], LOOPS, sentence)
+
+    _rows_of_many_stand_alone(subject)
+
+
+def _rows_of_many_stand_alone(subject: Placed) -> None:
+    """More rows than a training batch of the presets has."""
+    question = ask(subject, seed=38, rows=MANY_ROWS)
+    with torch.no_grad():
+        for mode in modes(subject, "expected"):
+            whole = answer(subject, question, mode)
+            for row in (MANY_ROWS // 2, MANY_ROWS - 1):
+                alone = answer(subject, question.rows(slice(row, row + 1)), mode)
+                sentence = f"{mode}: row {row} of {MANY_ROWS} differs alone"
+                expect_near(whole.output[row], alone.output[0], LOOPS, sentence)
+
+
+def _stays_finite_in_float32(subject: Placed) -> None:
+    """Products of decays along a sequence leave the range of float32 where one divides by them."""
+    question = ask(subject, seed=39, rows=1, queries=FINITE, keys=FINITE).to(torch.float32)
+    low = copied(subject, torch.float32)
+    with torch.no_grad():
+        for mode in modes(subject, "expected"):
+            found = answer(low, question, mode).output
+            sentence = f"{mode}: float32 gives no finite output with {FINITE} keys"
+            expect(found.isfinite().all(), sentence)
 
 
 def copies_windows(subject: Placed) -> bool:

@@ -16,6 +16,8 @@ from bench.conformance.walkthrough import Walkthrough, answer
 
 ROUNDINGS = 64
 """Roundings that may add up between input and output, in units of the format's epsilon."""
+LARGE = 30.0
+"""Standard deviation of numbers that are larger than those of a network at its start."""
 FORMATS = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -24,10 +26,10 @@ def dtypes(subject: Placed) -> None:
     question = ask(subject, seed=25, lengths=LENGTHS)
     for dtype in FORMATS:
         rounded = question.to(dtype)
-        low = _copied(subject, dtype)
+        low = copied(subject, dtype)
         # the reference starts from the rounded numbers: only the arithmetic is compared
         wanted = answer(
-            _copied(low, torch.float64),
+            copied(low, torch.float64),
             rounded.to(torch.float64),
             ReadMode("expected", weights=False),
         ).output
@@ -41,13 +43,28 @@ def dtypes(subject: Placed) -> None:
             near = off <= allowed or "jumps" in subject.gives
             expect(near, f"{name} is off by {off:.2g}, more than {allowed:.2g} ({mode})")
 
+    _large_numbers_stay_finite(subject)
+
+
+def _large_numbers_stay_finite(subject: Placed) -> None:
+    """An exponential without its maximum overflows in float32, where energies are about 100."""
+    question = ask(subject, seed=26, lengths=LENGTHS).to(torch.float32)
+    source = replace(question.source, key=LARGE * question.source.key)
+    large = replace(question, query=LARGE * question.query, source=source)
+    low = copied(subject, torch.float32)
+    for mode in every_expected(subject):
+        found = answer(low, large, mode).output
+        sentence = f"float32: queries and keys of deviation {LARGE:g} give no finite output"
+        expect(found.isfinite().all(), f"{sentence} ({mode})")
+
 
 def every_expected(subject: Placed) -> list[ReadMode]:
     """The two ways to read by expectation."""
     return modes(subject, "expected")
 
 
-def _copied(subject: Placed, dtype: torch.dtype) -> Placed:
+def copied(subject: Placed, dtype: torch.dtype) -> Placed:
+    """The same in another format."""
     slot = copy.deepcopy(subject.slot).to(dtype)
     return replace(subject, slot=slot)
 

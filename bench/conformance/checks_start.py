@@ -1,4 +1,4 @@
-"""Starts: parameters that are not drawn begin at what their parts declare."""
+"""Starts: parameters that are not drawn begin where their parts declare, and no seed is set."""
 
 from collections.abc import Iterator, Mapping
 
@@ -46,14 +46,16 @@ def _fresh(subject: Placed, spec: VariantSpec, seed: int) -> nn.ModuleDict:
     """The slot, the output and the losses as training begins with them."""
     impl = subject.variant.impl
     sizes = run_of_decoder(subject).sizes
-    slot = build_subject(spec, subject.placement, impl, fresh=seed).slot
+    built = build_subject(spec, subject.placement, impl, fresh=seed)
+    sentence = "building it sets the seed of torch, so that all seeds of a run start alike"
+    expect(not built.reseeded, sentence)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         output = registry.make(OUTPUTS, spec.axes["output"][0], sizes)
         losses = [registry.make(LOSSES, selector) for selector in spec.axes["loss"]]
         for loss in losses:
             loss.attach(LossSizes(sizes.source, sizes.states, sizes.embedded))
-    return nn.ModuleDict({"slot": slot, "output": output, "losses": nn.ModuleList(losses)})
+    return nn.ModuleDict({"slot": built.slot, "output": output, "losses": nn.ModuleList(losses)})
 
 
 def _parts(whole: nn.Module) -> Iterator[tuple[str, Starting]]:

@@ -138,10 +138,24 @@ def determinism(subject: Placed) -> None:
     else:
         sentence = "does not name `train` among its reads, but it differs from `expected`"
         expect(all(torch.equal(one, expected) for one in (trained, *others)), sentence)
+    _is_scored_as_it_trains(subject, question)
     if "hard" not in subject.variant.reads:
         hard = answer(subject, question, ReadMode("hard", weights)).output
         sentence = "does not name `hard` among its reads, but it differs from `expected`"
         expect(torch.equal(hard, expected), sentence)
+
+
+def _is_scored_as_it_trains(subject: Placed, question: Question) -> None:
+    """Networks are scored after `eval()`; what a call reads is said by `read` alone."""
+    for mode in modes(subject):
+        trained = answer(subject, question, mode, seed=1).output
+        subject.slot.eval()
+        try:
+            scored = answer(subject, question, mode, seed=1).output
+        finally:
+            subject.slot.train()
+        sentence = "differs after `eval()`, which is how networks are scored"
+        expect(torch.equal(trained, scored), f"{mode}: {sentence}")
 
 
 PLACEHOLDER = "The name that tables print"

@@ -49,6 +49,8 @@ class Placed:
     placement: "Placement"
     told_relations: bool = False
     """Whether it needs labels between tokens; what does not is spared a number for every pair."""
+    reseeded: bool = False
+    """Whether building it set the seed of torch, so that what is drawn later is always the same."""
 
     @property
     def variant(self) -> Variant:
@@ -172,7 +174,7 @@ def build_subject(
     first: BenchError | None = None
     for place in _slot_places(used, placement, width):
         try:
-            slot = _built(used, place, impl, fresh)
+            slot, reseeded = _built(used, place, impl, fresh)
         except BenchError as error:
             first = first or error
             continue
@@ -182,7 +184,7 @@ def build_subject(
         note += " above another layer" if placement.below else ""
         told = any("relations" in part.needs for _, part in used.parts)
         where = (placement.regime, slot, gives(used), place.source_width, note, placement)
-        return Placed(*where, told_relations=told)
+        return Placed(*where, told_relations=told, reseeded=reseeded)
     raise Refused(str(first))
 
 
@@ -237,15 +239,17 @@ def shake(module: nn.Module, seed: int, *, bold: bool = False) -> None:
             parameter.copy_(step if bold else parameter + step)
 
 
-def _built(spec: VariantSpec, place: SlotPlace, impl: Impl, fresh: int | None) -> Slot:
+def _built(spec: VariantSpec, place: SlotPlace, impl: Impl, fresh: int | None) -> tuple[Slot, bool]:
+    """A slot, and whether building it set the seed of torch."""
+    seed = fresh or 0
     # initialization draws from torch's global generator, which is none of our caller's business
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(fresh or 0)
+        torch.manual_seed(seed)
         slot = build_slot(spec, place, impl=impl).double()
-    if fresh is not None:
-        return slot
-    shake(slot, zlib.crc32(f"{spec.name} {place.regime}".encode()))
-    return slot
+        reseeded = torch.initial_seed() != seed
+    if fresh is None:
+        shake(slot, zlib.crc32(f"{spec.name} {place.regime}".encode()))
+    return slot, reseeded
 
 
 def _offers() -> Iterable[frozenset[Capability]]:

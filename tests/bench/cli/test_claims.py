@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.api import registry
 from bench.api.claim import FIRST_SEED, SEEDS
 from bench.claims.cells import asked_claims, cells_of
 from bench.cli import execution
@@ -32,6 +33,46 @@ def test_a_plug_in_brings_a_claim_of_its_own(call, tmp_path):
     code, out, _ = call("claims", "report", folder, "--out", tmp_path / "page", "--plugin", PLUGIN)
     assert code == 0
     assert "My notes" in (tmp_path / "page" / "claims.md").read_text()
+
+
+def test_rows_of_a_plug_in_are_not_denied_and_its_commands_load_it(call, monkeypatch, tmp_path):
+    folder = tmp_path / "claims"
+    assert call("claims", "run", "own1", "--plugin", PLUGIN, "--out", folder)[0] == 0
+    assert f"claims run own1 --plugin {PLUGIN}" in (folder / "claims.md").read_text()
+    monkeypatch.delitem(registry._ENTRIES["claim"], "own1")  # as in a process of its own
+    for typed in (("list", folder), ("report", folder)):
+        code, out, err = call("claims", *typed)
+        assert (code, out) == (2, "")
+        assert "holds own1 of a plug-in; give --plugin" in err
+
+
+FAILING = """
+from bench.api.claim import Bound, Claim, Exact, register_claim
+from bench.api.metric import Scored
+
+def fails():
+    return [Scored(metric="a_count", value=1 / 0)]
+
+def misnamed():
+    return [Scored(metric="b_count", value=1.0)]
+
+for key, compute in (("bad1", fails), ("bad2", misnamed)):
+    exact = Exact(compute=compute, bounds=(Bound(metric="a_count", low=1.0),))
+    made = Claim(key=key, title="T.", source="My notes", quote="q", exact=exact)
+    register_claim(made, module=__name__)
+"""
+
+
+def test_a_claim_that_cannot_be_computed_is_a_sentence_and_stops_no_other(call, tmp_path):
+    plugin = tmp_path / "failing.py"
+    plugin.write_text(FAILING)
+    words = ("--plugin", plugin, "--plugin", PLUGIN, "--out", tmp_path / "claims")
+    code, out, err = call("claims", "run", "bad1", "bad2", "own1", *words)
+    assert code == 1
+    assert "claim bad1: its computation failed: ZeroDivisionError" in err
+    assert "claim bad2: its bounds are on a_count, and what it computes is b_count" in err
+    assert "own1 supported" in out
+    assert "Traceback" not in err
 
 
 @pytest.fixture

@@ -160,6 +160,30 @@ def test_a_pack_of_another_run_is_not_overwritten(call, finished, tmp_path):
     assert call("report", other, "--out", tmp_path / "page", "--pack", pack)[0] == 0
 
 
+def test_a_pack_is_not_cut_down_to_some_tasks(call, tmp_path):
+    run, pack = tmp_path / "run", tmp_path / "run.parquet"
+    words = ("--variants", "general", "--tasks", "after_marker,transduction[rule=copy]")
+    assert (
+        call("run", *words, "--preset", "smoke", "--no-speed", "--no-verify", "--out", run)[0] == 0
+    )
+    assert call("report", run, "--out", tmp_path / "page", "--pack", pack)[0] == 0
+    before = pack.read_bytes()
+    for source in (run, pack):
+        some = ("--tasks", "after_marker", "--out", tmp_path / "part", "--pack", pack)
+        code, _, err = call("report", source, *some)
+        assert code == 2
+        assert "the tasks after_marker of" in err
+        assert "they would be lost" in err
+        assert pack.read_bytes() == before
+
+
+def test_a_run_folder_has_not_the_name_of_a_pack(call, tmp_path):
+    code, _, err = call("run", "--variants", "general", *SMOKE, "--out", tmp_path / "x.parquet")
+    assert code == 2
+    assert "names that end in .parquet are those of packs" in err
+    assert not (tmp_path / "x.parquet").exists()
+
+
 def test_runs_are_not_merged_into_another_run(call, finished, tmp_path):
     other = tmp_path / "run"
     assert call("run", "--variants", "general", *SMOKE, "--out", other)[0] == 0

@@ -8,6 +8,7 @@ from variants.masks import luong_local_m
 from variants.mechanisms import chunked_state, linear_attention
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.scores import pair_blocks, tanh_sum
+from variants.scores.scaled_dot import ScaledDotScore
 
 EVERYTHING_ELSE = ("causality", "splits", "oracle", "gradients", "batch_invariance", "weight_law")
 
@@ -67,3 +68,22 @@ def test_windows_that_are_copied_out_one_place_late(monkeypatch):
 
     monkeypatch.setattr(luong_local_m.LocalMonotonicMask, "gather", broken)
     assert red_at_real_lengths_alone("luong_local_m")
+
+
+def test_energies_of_the_first_rows_alone(plant):
+    def energy(self, call, features):
+        found = ScaledDotScore.energy(self, call, features)
+        return torch.cat((found[:32], torch.zeros_like(found[32:])))
+
+    plant.score(energy)
+    assert "of 65 differs alone" in red_at_real_lengths_alone("planted")
+
+
+def test_a_product_of_decays_that_is_divided_by(plant):
+    def normalize(self, energy, allowed, state, call):
+        decay = torch.full(energy.shape[-1:], 0.4, dtype=energy.dtype).cumprod(0)
+        return Normalized(masked_softmax(energy, allowed) / decay * decay)
+
+    plant.normalizer(normalize)
+    sentence = red_at_real_lengths_alone("additive[normalizer=planted]")
+    assert "float32 gives no finite output with 260 keys" in sentence

@@ -23,6 +23,16 @@ def test_weights_that_do_not_sum_to_one(plant, factor):
     assert "sums to" in plant.red("planted", "weight_law")["weight_law"]
 
 
+def test_an_exponential_without_its_maximum(plant):
+    def normalize(self, energy, allowed, state, call):
+        weights = energy.exp() if allowed is None else torch.where(allowed, energy.exp(), 0.0)
+        return Normalized(weights / weights.sum(-1, keepdim=True).clamp_min(1e-30))
+
+    plant.normalizer(normalize)
+    said = plant.red("scaled_dot[normalizer=planted]", "dtypes")["dtypes"]
+    assert "queries and keys of deviation 30 give no finite output" in said
+
+
 def test_a_gain_by_a_mask_that_does_not_say_that_it_takes_the_simplex_away(plant):
     class Gaining(LocalPredictedMask):
         removes = frozenset()

@@ -23,6 +23,7 @@ from variants.history.tu_coverage import TuCoverage, TuCoverageConfig
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.normalizers.raffel_monotonic import RaffelMonotonicConfig, RaffelMonotonicNormalizer
 from variants.normalizers.softmax import SoftmaxConfig, SoftmaxNormalizer
+from variants.scores.additive import AdditiveScore
 from variants.scores.scaled_dot import ScaledDotScore
 
 HERE = r"\(tests/bench/conformance/test_planted_structure\.py:\d+\)"
@@ -46,6 +47,27 @@ def test_randomness_in_evaluation(plant):
 
     plant.normalizer(normalize)
     assert "global generator" in plant.red("planted", "determinism")["determinism"]
+
+
+def test_other_weights_where_networks_are_scored(plant):
+    def normalize(self, energy, allowed, state, call):
+        weights = masked_softmax(energy, allowed)
+        return Normalized(weights if self.training else weights.flip(-1))
+
+    plant.normalizer(normalize)
+    said = plant.red("planted", "determinism")["determinism"]
+    assert "differs after `eval()`" in said
+
+
+def test_a_part_that_sets_the_seed_when_it_is_built(monkeypatch):
+    init = AdditiveScore.__init__
+
+    def broken(self, *args, **options):
+        init(self, *args, **options)
+        torch.manual_seed(0)
+
+    monkeypatch.setattr(AdditiveScore, "__init__", broken)
+    assert "sets the seed" in certify("additive", checks=["start"]).failed["start"]
 
 
 def test_randomness_that_is_addressed_by_the_call_and_not_by_the_query(plant):
