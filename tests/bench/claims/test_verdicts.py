@@ -232,7 +232,8 @@ def test_a_computed_claim_holds_by_its_stored_numbers(store, monkeypatch):
 
 def test_a_computation_that_changed_runs_again(store):
     none = (Bound(metric="soft_change", high=0.0),)
-    before = claim(exact=Exact(compute=computed_scores.parameters_and_widths, bounds=none))
+    zero = (Bound(metric="dot_parameters_count", high=0.0),)
+    before = claim(exact=Exact(compute=computed_scores.parameters_and_widths, bounds=zero))
     after = claim(exact=Exact(compute=computed_masks.repeated_reads, bounds=none))
     assert compute(before, store)
     assert outcome(store, after).verdict == "undecided"
