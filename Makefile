@@ -32,18 +32,22 @@ static: setup
 check: static
 	$(BIN)/python -m pytest -q -m "not slow and not browser"
 
-# One variant of each kind trains here; `make slow` trains all of them.
+# One variant of each kind trains here; `make slow` trains all of them. Checks of annotations take a
+# third of the time of a test, so only those of each variant, each task and padding have them here.
 SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
+PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable
 test: static
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable -m "not slow and not browser"
+	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow and not browser and not annotations"
+	$(PYTEST) -m annotations
 	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
 
-# What takes long and is found by nothing quicker: learning, compiled code, copies of the tree.
+# What takes long: learning, compiled code, copies of the tree. PART=3/8 is the third of eight parts.
 # The run proves no variant again, because tests/bench/conformance has proved each of them, and times
 # none: tests/accelerator calls every workload of each, and timing would leave a core idle.
+PART ?= 1/1
 slow: export JAXTYPING_DISABLE = 1
 slow: setup
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable -m slow
+	$(PYTEST) -m slow --part $(PART)
 	$(BIN)/python -m bench run --variants all --preset smoke --no-verify --no-speed --out runs/smoke-all
 
 # Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.

@@ -42,7 +42,7 @@ def refuse_what_is_no_folder(path: Path) -> None:
     if not (path / LEDGER).is_dir():
         raise NotARunFolder(
             f"no run folder at {path}: it {_why_no_folder(path)}; give the folder that "
-            f"`bench run --out` wrote{_published(path)}."
+            f"a run wrote with --out{_published(path)}."
         )
 
 

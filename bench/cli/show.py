@@ -59,7 +59,7 @@ def showing(name: str, plugins: tuple[str, ...], as_json: bool) -> str:
         if asked.name in registry.registrations(axis)
     ]
     if asked.name in registry.registrations(CLAIMS) and not asked.options:
-        claim = claim_facts(registry.find(CLAIMS, asked.name))
+        claim = claim_facts(registry.find(CLAIMS, asked.name), plugins)
         return json.dumps([claim], indent=1) if as_json else claim_lines(claim)
     if asked.name == TRAINING:
         facts = [_of_training(asked)]

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
@@ -30,8 +31,13 @@ class ClaimFacts(TypedDict):
     file: str
 
 
-def claim_facts(registered: "Registration[Claim]") -> ClaimFacts:
-    """Everything known about one claim; nothing is computed from rows."""
+def claim_facts(registered: "Registration[Claim]", plugins: Sequence[str] = ()) -> ClaimFacts:
+    """Everything known about one claim; nothing is computed from rows.
+
+    Args:
+        registered: The claim.
+        plugins: Plug-in files that were loaded, one of which it may come from.
+    """
     from reports.claim_words import bounds_in_words, networks_in_words
 
     claim = registered.target
@@ -55,7 +61,7 @@ def claim_facts(registered: "Registration[Claim]") -> ClaimFacts:
         "networks": networks_in_words(claim),
         "missing": claim.missing,
         "verdict": _verdict(claim),
-        "cost": _cost(claim) if decides else "",
+        "cost": _cost(claim, plugins) if decides else "",
         "note": claim.note,
         "rewritten": claim.rewritten,
         "file": sys.modules[registered.module].__file__ or "",
@@ -118,12 +124,14 @@ def _verdict(claim: "Claim") -> str:
     return f"{found}, as published; the numbers are in {page}" if found else ""
 
 
-def _cost(claim: "Claim") -> str:
+def _cost(claim: "Claim", plugins: Sequence[str]) -> str:
     """What running it takes."""
     from bench.claims.cells import expected_minutes
     from bench.running.request import Request
+    from reports.claims import claims_command
     from reports.numbers import counted
 
     minutes = expected_minutes(claim, Request())
     took = f"about {counted(round(minutes), 'CPU minute')}"
-    return f"{took if minutes >= 1 else 'less than a CPU minute'}: bench claims run {claim.key}"
+    took = took if minutes >= 1 else "less than a CPU minute"
+    return f"{took}: {claims_command(claim.key, plugins)}"

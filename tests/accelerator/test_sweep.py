@@ -51,6 +51,7 @@ def undeclared(found):
     return places - set(DECLARED), set(DECLARED) - places
 
 
+@pytest.mark.slow
 def test_a_few_variants_and_a_task_run_on_a_device_and_wait_nowhere_unasked(tmp_path):
     names = "scaled_dot,additive_fourier,raffel_monotonic"
     found = sweep(tmp_path, "--variants", names, "--tasks", "transduction")

@@ -323,6 +323,7 @@ def test_there_is_no_summary_of_one_contender(tmp_path: Path):
     assert one_task is None
 
 
+@pytest.mark.slow
 def test_the_short_markdown_of_a_large_run_has_at_most_200_lines(tmp_path: Path):
     able = [name for name in VARIANTS if not VARIANTS[name].red]
     # more than the 40 rows of the longest table, of variants and of tasks

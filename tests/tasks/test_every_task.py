@@ -158,6 +158,7 @@ def stands_in(name: str) -> str:
     return comparison[0].variant if comparison else "additive"
 
 
+@pytest.mark.annotations
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", ALL)
 def test_every_preset_resolves_builds_and_scores(name, preset, small_data):

@@ -352,6 +352,7 @@ for name in ("scaled_dot", "additive", "retnet"):
 """
 
 
+@pytest.mark.slow
 def test_compiled_code_reads_the_mask_of_padding_as_eager_code_does():
     # in a process of its own, without the hook that checks types
     subprocess.run([sys.executable, "-c", COMPILE], check=True)

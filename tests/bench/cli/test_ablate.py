@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from bench.api import registry
 from bench.conformance import certify
 from bench.running.request import Request
@@ -10,6 +12,7 @@ from results.store import Store
 from tests.bench.cli.command_lines import report_text
 
 
+@pytest.mark.slow
 def test_an_ablation_writes_a_row_for_each_value_and_refuses_what_has_no_meaning(
     call, tmp_path, monkeypatch
 ):

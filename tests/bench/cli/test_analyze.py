@@ -1,5 +1,7 @@
 """Probes of the models of a run."""
 
+import pytest
+
 from bench.api.cell import cell_from_dict
 from results.store import Store
 from tests.bench.cli.command_lines import report_text
@@ -27,6 +29,7 @@ def test_weights_that_cannot_be_loaded_are_refused_and_lost_ones_are_told(call, 
         assert "delete the file, and train the cell with --keep-models into another --out." in said
 
 
+@pytest.mark.slow
 def test_probes_look_at_the_models_of_a_run_and_their_rows_stand_in_the_report(call, tmp_path):
     folder = tmp_path / "run"
     asked = "--variants additive,none_state --tasks transduction --preset smoke --no-speed"

@@ -3,6 +3,8 @@
 import json
 import shlex
 
+import pytest
+
 from reports.folder import read_folder
 from results.store import Store
 from tests.bench.cli.command_lines import report_text
@@ -19,6 +21,7 @@ def test_a_plug_in_that_registers_nothing_says_so(call, window_plugin, tmp_path)
         assert (code, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_path):
     assert len(window_plugin.read_text().splitlines()) <= 60
     plug = ["--plugin", window_plugin]

@@ -103,14 +103,14 @@ def test_what_is_no_run_is_not_called_a_pack(call, finished):
     for path in (Path(__file__), finished / "spec.json"):
         code, out, err = call("report", path)
         assert (code, out) == (2, "")
-        assert "is a file, and no pack; give the folder that `bench run --out` wrote." in err
+        assert "is a file, and no pack; give the folder that a run wrote with --out." in err
 
 
 def test_a_published_pack_is_offered_where_there_is_no_folder_of_its_name(call):
     err = call("report", "erasure")[2]
     assert err == (
-        "no run folder at erasure: it does not exist; give the folder that `bench run --out` "
-        "wrote, or the pack results/published/erasure.parquet.\n"
+        "no run folder at erasure: it does not exist; give the folder that a run wrote "
+        "with --out, or the pack results/published/erasure.parquet.\n"
     )
     assert "or the pack" not in call("report", "no_such_run")[2]
     assert "has no ledger/ inside; give" in call("report", "reports/published/erasure")[2]

@@ -463,6 +463,7 @@ def test_code_that_a_variant_lacks_is_refused_by_its_cells_and_not_red(call, tmp
     assert [*json.loads((folder / "certificates.json").read_text())] == ["scaled_dot"]
 
 
+@pytest.mark.slow
 def test_a_red_certificate_ends_with_its_first_reason_and_the_command_that_shows_all(
     call, tmp_path, wrong_plugin
 ):
@@ -488,6 +489,7 @@ def test_what_cannot_be_timed_by_itself_gets_no_command_that_leaves_it_out_again
     assert "``" not in (tmp_path / "run" / "details.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_a_plan_leaves_out_has_its_reason_at_the_end_of_the_run(call, tmp_path):
     asked = ["run", "--variants", "dot,cla", "--preset", "smoke", "--no-verify", "--inline"]
     asked += ["--training", "adam[steps=2]", "--out", tmp_path / "run"]

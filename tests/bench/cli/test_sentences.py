@@ -80,6 +80,7 @@ def test_an_error_of_the_system_without_a_place_is_a_sentence():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_standard_output_is_a_sentence_and_a_failure():
     with Path("/dev/full").open("w") as full:

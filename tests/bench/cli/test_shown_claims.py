@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -25,14 +26,21 @@ def test_a_claim_is_shown_with_what_decides_it(call):
     assert "needed    all of these" in out
     assert "seeds     24 paired, 300 to 323, a second sample" in out
     assert re.search(r"^verdict   \w+, as published; the numbers are in ", out, re.MULTILINE)
-    assert re.search(r"^cost      about \d+ CPU minutes: bench claims run C01$", out, re.MULTILINE)
+    cost = r"^cost      about \d+ CPU minutes: python -m bench claims run C01$"
+    assert re.search(cost, out, re.MULTILINE)
 
 
 def test_a_computed_claim_has_bounds_and_no_seeds(call):
     (shown,) = json.loads(call("show", "C08", "--json")[1])
     assert shown["decides"][0] == "parameters of the dot product: at most 0, computed"
     assert (shown["seeds"], shown["networks"]) == ("", [])
-    assert shown["cost"] == "less than a CPU minute: bench claims run C08"
+    assert shown["cost"] == "less than a CPU minute: python -m bench claims run C08"
+
+
+def test_a_claim_of_a_plug_in_is_run_with_it(call):
+    plugin = Path(__file__).parents[1] / "claims" / "plugin_claim.py"
+    (shown,) = json.loads(call("show", "own1", "--plugin", plugin, "--json")[1])
+    assert shown["cost"].endswith(f": python -m bench claims run own1 --plugin {plugin}")
 
 
 def test_a_contrast_says_what_its_networks_must_have_learned():

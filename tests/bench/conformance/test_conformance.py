@@ -44,8 +44,9 @@ def _attention(selector):
     return repr((chain, spec.mechanism, sorted(checks), sorted(refusals(spec).items())))
 
 
-QUICK = tuple(check for check in CHECKS if check != "long")
-"""The check at real lengths takes as long as all others, so `make slow` has it."""
+LONG = ("long", "cost")
+"""Checks at several lengths take longer than all others together, so `make slow` has them."""
+QUICK = tuple(check for check in CHECKS if check not in LONG)
 
 FIRST_NAME: dict[str, str] = {}
 """Attention -> the first of its names."""
@@ -53,6 +54,7 @@ for _name in NAMES:
     FIRST_NAME.setdefault(_attention(_name), _name)
 
 
+@pytest.mark.annotations
 @pytest.mark.parametrize("name", NAMES)
 def test_shapes_are_those_of_the_annotations(name):
     found = certify(name, checks=("runs_somewhere", "shapes"))
@@ -80,10 +82,10 @@ def test_certificate(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(FIRST_NAME.values())))
-def test_certificate_at_real_lengths(name):
-    found = certify(name, checks=["long"])
+def test_certificate_at_several_lengths(name):
+    found = certify(name, checks=LONG)
     assert found.green(), as_text([found])
-    assert found.passed == ("long",)
+    assert set(found.passed) == set(LONG)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,6 +141,7 @@ def _without_a_name():
     return [selector for attention, selector in found.items() if attention not in FIRST_NAME]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selector", _without_a_name())
 def test_choices_that_are_not_the_default_hold_too(selector):
     checks = ("runs_somewhere", "causality", "padding_invariance", "splits", "oracle", "gradients")

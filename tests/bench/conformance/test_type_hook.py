@@ -9,6 +9,8 @@ from variants.heads.multi import MultiConfig, MultiHeads
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.scores.additive import AdditiveConfig
 
+pytestmark = pytest.mark.annotations
+
 
 def test_a_wrong_rank_is_refused():
     with pytest.raises(TypeCheckError):

@@ -72,6 +72,7 @@ print(len(torch.ones(2**20)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count other memory")
 def test_a_worker_that_asks_for_more_than_there_is_is_refused_and_goes_on():
     done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True, check=True)

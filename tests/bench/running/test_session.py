@@ -378,6 +378,7 @@ def test_a_variant_that_kills_its_block_does_not_take_the_others_along(start, ma
     assert len(session.store.ledger().records) == 12
 
 
+@pytest.mark.slow
 def test_a_killed_timing_process_costs_one_variant(start, trouble_plugin):
     load_plugin(trouble_plugin)
     request = Request(variants="dot,killer", tasks="after_marker", preset="smoke")

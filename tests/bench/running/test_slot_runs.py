@@ -41,6 +41,7 @@ def tables(path):
     return section.blocks[1:]
 
 
+@pytest.mark.slow
 def test_a_run_of_slots_has_a_table_a_length_and_a_pack(bench, tmp_path):
     out, pack = tmp_path / "serving", tmp_path / "serving.parquet"
     names = "scaled_dot,gqa,mla,retnet"

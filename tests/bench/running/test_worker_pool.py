@@ -50,6 +50,7 @@ def kill_at_first_progress(new_workers, label):
     return watch
 
 
+@pytest.mark.slow
 def test_cells_after_others_have_the_rows_of_cells_with_a_process_of_their_own(
     new_workers, monkeypatch
 ):

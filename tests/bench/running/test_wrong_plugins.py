@@ -160,6 +160,7 @@ def test_what_no_file_can_hold_is_made_fit_for_one(wrong):
     assert found["exit"].detail == "it asked to end the process with exit code 0."
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_ends_in_a_row_and_prints_nothing(wrong, capfd):
     names = ["threads", "realtime", "interrupt", "exit", "printer"]
     # a server that another test has started writes where that test was heard

@@ -35,6 +35,7 @@ def test_a_fused_call_is_not_taken_for_the_matrix_it_never_holds():
     assert 20 * fused < plain
 
 
+@pytest.mark.slow
 def test_long_prompts_of_many_rows_are_refused_in_a_sentence_that_says_what_to_type():
     shape = AttendShape(batch=64, heads=8, length=131072, width=64, place="slot")
     limits = parse_rounds("rounds[most_mb=1000]")

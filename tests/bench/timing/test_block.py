@@ -146,6 +146,7 @@ def test_the_baseline_itself_is_its_own_reference():
     assert set(values(rows, "forward_time_ms", "aa_control")) == {0, 1}
 
 
+@pytest.mark.slow
 def test_one_bad_variant_never_stops_the_others(broken):
     found = measure("breaks", "runs_out", "cross_only", "no_such_variant", "additive")
     assert found["breaks"] == Reason("failed", "ZeroDivisionError while timing: something broke")

@@ -94,6 +94,7 @@ assert graphs
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [ANSWERS, BESIDE_EACH_OTHER, DECODES, CERTIFIED])
 def test_what_is_compiled_is_traced_whole_and_answers_the_same(script):
     # the hook that checks shapes in tests cannot be traced

@@ -58,7 +58,7 @@ def simulation() -> dict[str, Any]:
     ("variants", "seeds", "experiments"),
     [
         (2, 3, 3000),
-        (6, 3, 2000),
+        pytest.param(6, 3, 2000, marks=pytest.mark.slow),
         pytest.param(6, 5, 2000, marks=pytest.mark.slow),
         pytest.param(9, 10, 600, marks=pytest.mark.slow),
     ],

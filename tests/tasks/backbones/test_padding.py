@@ -5,6 +5,7 @@ import pytest
 from bench.api import registry
 from bench.api.trace import Mode
 
+pytestmark = pytest.mark.annotations
 ENCODERS = (
     "birnn",
     "birnn[cell=lstm]",

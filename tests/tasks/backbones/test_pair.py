@@ -197,6 +197,7 @@ def accuracy(network) -> float:
         return float((said(network, test).argmax(-1) == test.targets[:, 0]).double().mean())
 
 
+@pytest.mark.slow
 def test_it_learns_to_compare_and_without_alignment_learns_less(placed):
     found = {
         variant: accuracy(

@@ -58,6 +58,7 @@ def test_links_are_kept_and_read_again(tmp_path, monkeypatch):
     assert kept.exists()
 
 
+@pytest.mark.slow
 def test_every_process_finds_the_same_links():
     code = (
         "import sys; from tasks.data.ibm_alignments import _linked\n"

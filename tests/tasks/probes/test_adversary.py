@@ -13,6 +13,7 @@ def measured(seen, selector):
     return {s.metric: s.value for s in make("probe", parse(selector)).measure(seen)}
 
 
+@pytest.mark.slow
 def test_a_model_that_ignores_its_context_has_adversaries_up_to_the_bound(subject, monkeypatch):
     seen = subject("additive", batches=5)
     plain = seen.backbone.emit

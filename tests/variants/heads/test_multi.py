@@ -14,6 +14,7 @@ OF_WIDTHS = ("shapes", "heads", "splits", "oracle", "gradients", "dtypes", "padd
 """Checks that may see the width of keys."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", ["scaled_dot", "additive", "linear_attention", "mamba2_ssd"])
 def test_narrow_and_wide_keys_keep_the_certificate(variant):
     for width in (1, 5):

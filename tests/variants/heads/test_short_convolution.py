@@ -82,6 +82,7 @@ def test_heads_of_values_may_share_queries_and_keys():
     assert state.heads["projected"].shape[-1] == 2 * 4 + 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["gated_deltanet", "mamba2_ssd", "retnet", "scaled_dot"])
 def test_fewer_heads_of_keys_than_of_values_are_certified(mechanism):
     chosen = f"{mechanism}[head=short_convolution[heads=4,key_heads=2]]"

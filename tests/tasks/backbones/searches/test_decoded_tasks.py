@@ -28,6 +28,7 @@ def test_greedy_decoding_scores_what_teacher_forcing_does():
     assert forced["token_accuracy"] == decoded["token_accuracy"]
 
 
+@pytest.mark.slow
 def test_replacing_unknown_words_solves_what_needs_copying():
     task = "oov_copy[length=3,beyond=4,vocab=6,unknown=0.5,evaluate=64,decode=true]"
     plain = scores("additive", task, steps=150)
