@@ -1,19 +1,15 @@
 """A chain whose energies go into a softmax and nowhere else, by fused code."""
 
-from typing import TYPE_CHECKING
-
 from torch import Tensor
 
 from bench.api.blocks import blocks_pay, read_in_blocks
 from bench.api.call import Call
+from bench.api.chain_parts import ChainParts
 from bench.api.fused import fused_softmax, needs_no_mask
 from bench.api.shapes import Mixed
 
-if TYPE_CHECKING:
-    from bench.api.chain import Chain
 
-
-def can_be_fused(chain: "Chain") -> bool:
+def can_be_fused(chain: ChainParts) -> bool:
     """Whether fused code computes the same; nothing may look at single weights."""
     softmax = chain.normalizer.softmax_temperature is not None or chain.normalizer.has_sink
     return (
@@ -26,12 +22,12 @@ def can_be_fused(chain: "Chain") -> bool:
     )
 
 
-def holds_a_matrix(chain: "Chain", call: Call) -> bool:
+def holds_a_matrix(chain: ChainParts, call: Call) -> bool:
     """Whether fused code is given a number for each query and key."""
     return not _in_blocks(chain, call) and not _without_a_mask(chain, call)
 
 
-def read_fused(chain: "Chain", call: Call) -> Mixed:
+def read_fused(chain: ChainParts, call: Call) -> Mixed:
     """What the chain reads, without its weights."""
     form = chain.score.dot_form(call)
     assert form is not None, "a score that gives dot_form must have one"
@@ -55,18 +51,18 @@ def read_fused(chain: "Chain", call: Call) -> Mixed:
     return read[..., : source.shared] if whole else read
 
 
-def _in_blocks(chain: "Chain", call: Call) -> bool:
+def _in_blocks(chain: ChainParts, call: Call) -> bool:
     """Whether windows are read block by block."""
     reach = chain.mask.reach
     return reach is not None and not chain.adds_to_energies and blocks_pay(call, reach)
 
 
-def _without_a_mask(chain: "Chain", call: Call) -> bool:
+def _without_a_mask(chain: ChainParts, call: Call) -> bool:
     """Whether every key is seen, or every one that is not in the future."""
     return not chain.adds_to_energies and chain.mask.kind == "full" and needs_no_mask(call)
 
 
-def _mask(chain: "Chain", call: Call, temperature: float) -> Tensor | None:
+def _mask(chain: ChainParts, call: Call, temperature: float) -> Tensor | None:
     """True where a key is seen, or what is added to its energy."""
     allowed, _ = chain.window(call)
     added: Tensor | None = None

@@ -2,24 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Read
+from bench.api.chain_parts import ChainParts
 from bench.api.inputs import Inputs
 from bench.api.noise import Noise
 from bench.api.one_query import OneQuery, OracleState
 from bench.api.source import Source, leaf
 
-if TYPE_CHECKING:
-    from bench.api.chain import Chain
-
 
 def chain_oracle(
-    chain: "Chain",
+    chain: ChainParts,
     query: Float[Tensor, "Hq L Eq"],
     source: Source,
     read: Read,
@@ -68,7 +65,7 @@ def chain_oracle(
     return torch.stack(outputs), torch.stack(weights)
 
 
-def _questions(chain: "Chain", source: Source, head: int, heads: int) -> Callable[..., OneQuery]:
+def _questions(chain: ChainParts, source: Source, head: int, heads: int) -> Callable[..., OneQuery]:
     """Makes the queries of one of so many heads, which all see the same of the source."""
     group, value_group = heads // source.key.shape[1], heads // source.value.shape[1]
     return partial(
@@ -96,7 +93,7 @@ def _of_query(
     }
 
 
-def _terms(chain: "Chain", said: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+def _terms(chain: ChainParts, said: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """Terms of one query, from what was written down for each of its heads."""
     found: dict[str, Tensor] = {}
     for part in (chain.normalizer, *chain.histories):
@@ -105,7 +102,7 @@ def _terms(chain: "Chain", said: Sequence[Mapping[str, Tensor]]) -> dict[str, Te
 
 
 def _one(
-    chain: "Chain", one: OneQuery, state: dict[str, OracleState]
+    chain: ChainParts, one: OneQuery, state: dict[str, OracleState]
 ) -> tuple[Float[Tensor, " Ev"], Float[Tensor, " S"]]:
     for history in chain.histories:
         history.oracle_advance(one, state[history.branch])
@@ -124,7 +121,7 @@ def _one(
 
 
 def _read(
-    chain: "Chain", one: OneQuery, weights: Float[Tensor, " S"], allowed: list[bool]
+    chain: ChainParts, one: OneQuery, weights: Float[Tensor, " S"], allowed: list[bool]
 ) -> Float[Tensor, " Ev"]:
     output = chain.readout.oracle(one, weights, allowed)
     for position in chain.positions:
@@ -134,7 +131,7 @@ def _read(
 
 
 def _features(
-    chain: "Chain", one: OneQuery, state: dict[str, OracleState]
+    chain: ChainParts, one: OneQuery, state: dict[str, OracleState]
 ) -> Float[Tensor, "S F"] | None:
     parts = [history.oracle_features(one, state[history.branch]) for history in chain.histories]
     parts += [

@@ -1,26 +1,29 @@
 """Hard decoding in linear time: each query reads on from where the last one stopped."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.call import Attended, Call
+from bench.api.chain_parts import ChainParts
 from bench.api.heads import expand_heads
 from bench.api.shapes import Query
 from bench.api.source import Memory, Source, State, leaf, tree_map
 
-if TYPE_CHECKING:
-    from bench.api.chain import Chain
-    from bench.api.variant import Variant
+Stream = Callable[
+    [Query, Memory, Int[Tensor, "B Hq"]],
+    tuple[Float[Tensor, "B Hq 1 Ev"], Int[Tensor, "B Hq"], Int[Tensor, "B Hq"]],
+]
+"""`Variant.stream`: one query, the memory and the pointers; output, pointers, and keys read."""
 
 POINTER = "pointer"
 """Branch of a state under `read="stream"`: where each head goes on reading."""
 
 
-def attend_streaming(variant: "Variant", query: Query, memory: Memory, state: State) -> Attended:
-    """Stream query after query; each head of each row carries its own pointer.
+def attend_streaming(stream: Stream, query: Query, memory: Memory, state: State) -> Attended:
+    """Answer query after query; each head of each row carries its own pointer.
 
     `touched` is what the pointers say was read: up to the one that is furthest, or all of it.
     """
@@ -31,7 +34,7 @@ def attend_streaming(variant: "Variant", query: Query, memory: Memory, state: St
     found: list[Tensor] = []
     touched: list[Tensor] = []
     for one in query.split(1, 2):
-        output, pointer, _ = variant.stream(one, memory, pointer)
+        output, pointer, _ = stream(one, memory, pointer)
         found.append(output)
         over = (pointer == num_keys) | (length == 0)
         touched.append(torch.where(over, length, pointer + 1).amax(1))
@@ -43,7 +46,7 @@ def attend_streaming(variant: "Variant", query: Query, memory: Memory, state: St
 
 
 def stream_hard(
-    chain: "Chain",
+    chain: ChainParts,
     query: Float[Tensor, "B Hq 1 Eq"],
     memory: Memory,
     pointer: Int[Tensor, "B Hq"],
@@ -82,7 +85,7 @@ def stream_hard(
 
 
 def _read(
-    chain: "Chain",
+    chain: ChainParts,
     query: Float[Tensor, "B Hq 1 Eq"],
     memory: Memory,
     at: Int[Tensor, "B Hq"],

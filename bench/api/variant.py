@@ -213,7 +213,7 @@ class Variant(HasCapabilities, ABC):
             raise Refused("this mechanism has no weights that could be edited.")
         if read == "stream":
             assert memory is not None, "only cross attention streams"
-            return attend_streaming(self, query, memory, state)
+            return attend_streaming(self.stream, query, memory, state)
         query = self.turn(query, state.offset)
         memory, cache = self._memory_and_cache(memory, state, new, values)
         plain = not want_weights and edit is None and not want_memory

@@ -265,22 +265,22 @@ def test_each_of_two_sources_has_its_own_pointers(options, built):
     assert len(shares) > 2
 
 
-def forgets(attention, query, memory, state):
+def forgets(stream, query, memory, state):
     """A walk that begins at the first key for every word."""
-    return attend_streaming(attention, query, memory, type(state)())
+    return attend_streaming(stream, query, memory, type(state)())
 
 
-def shares_pointers(attention, query, memory, state):
+def shares_pointers(stream, query, memory, state):
     """All rows walk with the one that is furthest."""
-    found = attend_streaming(attention, query, memory, state)
+    found = attend_streaming(stream, query, memory, state)
     pointer = found.state.carried["pointer"]
     carried = {"pointer": pointer.amax(0, keepdim=True).expand_as(pointer).contiguous()}
     return found._replace(state=replace(found.state, carried=carried))
 
 
-def shares_heads(attention, query, memory, state):
+def shares_heads(stream, query, memory, state):
     """All heads of a row walk with the one that is furthest."""
-    found = attend_streaming(attention, query, memory, state)
+    found = attend_streaming(stream, query, memory, state)
     pointer = found.state.carried["pointer"]
     carried = {"pointer": pointer.amax(1, keepdim=True).expand_as(pointer).contiguous()}
     return found._replace(state=replace(found.state, carried=carried))
