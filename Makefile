@@ -29,13 +29,13 @@ static: setup
 	$(BIN)/deptry .
 	$(BIN)/codespell
 
+PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable
 check: static
-	$(BIN)/python -m pytest -q -m "not slow and not browser"
+	$(PYTEST) -m "not slow and not browser"
 
 # One variant of each kind trains here; `make slow` trains all of them. Checks of annotations take a
 # third of the time of a test, so only those of each variant, each task and padding have them here.
 SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
-PYTEST = $(BIN)/python -m pytest -q -n 2 --dist worksteal --benchmark-disable
 test: static
 	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow and not browser and not annotations"
 	$(PYTEST) -m annotations
