@@ -16,6 +16,7 @@ from results.statistics.verdicts import (
     Finding,
     Observed,
     distances,
+    same_on_both_sides,
 )
 
 Standing = Literal[
@@ -86,8 +87,7 @@ class ContrastOutcome:
     @property
     def same(self) -> bool:
         """Whether no seed has a difference."""
-        left, right = self.seen.left, self.seen.right
-        return self.ran and all(left[seed] == right[seed] for seed in left)
+        return self.ran and same_on_both_sides(self.seen)
 
     def means(self) -> str:
         """Mean of each side, so that a limit of the metric shows: of scores, sums or distances."""
@@ -197,7 +197,8 @@ class ClaimOutcome:
     verdict: ClaimVerdict
     contrasts: tuple[ContrastOutcome, ...]
     unfinished: bool = False
-    """Whether seeds of a second sample are missing, so that nothing is decided yet."""
+    """Whether cells are missing without which nothing is decided: seeds of a second sample, or
+    scores that say what was learned."""
     first_sample: tuple[ContrastOutcome, ...] = ()
     """What the first sample showed, where a second one decides."""
     bounds: tuple[BoundOutcome, ...]
@@ -284,8 +285,11 @@ class ClaimOutcome:
         if self._in_part:
             return f"Some of its cells were not run or have no value; `{self.command}` runs them."
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
-        told = next(filter(None, map(_why_no_seeds_decide, open_)), "")
-        return told or _seeds_in_words(open_)
+        whys = [_why_no_seeds_decide(one) for one in open_]
+        hopeful = [one for one, why in zip(open_, whys, strict=True) if not why]
+        if self.claim.needed == "any" and hopeful:
+            return _seeds_in_words(_decided_first(hopeful))
+        return next(filter(None, whys), "") or _seeds_in_words(open_)
 
 
 def _why_no_seeds_decide(one: ContrastOutcome) -> str:
@@ -309,6 +313,16 @@ def _why_no_seeds_decide(one: ContrastOutcome) -> str:
             "compute the same, and more seeds would not decide."
         )
     return ""
+
+
+def _decided_first(open_: Sequence[ContrastOutcome]) -> Sequence[ContrastOutcome]:
+    """The part that fewest seeds would decide, where one part is enough; all if none tells."""
+    counted = [
+        (one.finding.seeds_to_decide, at)
+        for at, one in enumerate(open_)
+        if one.finding.seeds_to_decide is not None
+    ]
+    return [open_[min(counted)[1]]] if counted else open_
 
 
 def _others_in_words(count: int, which: str) -> str:

@@ -114,6 +114,8 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[s
         artifact = source.read_artifact(record.id)
         if artifact is not None:
             target.write_artifact(record.id, artifact)
+        else:  # maps and samples of an older record are those of another training
+            target.remove_artifact(record.id)
         # attempts are counted run by run, and the highest of a folder is what counts there
         least = held[record.id].attempt + 1 if record.id in held else record.attempt
         target.append(replace(record, attempt=max(record.attempt, least)))
@@ -162,11 +164,20 @@ def with_commands(catalog: Json) -> Json:
     return {"commands": [*dict.fromkeys(ran)], **rest}
 
 
+SAID_BY_EITHER = ("baseline", "preset", "data_dir")
+"""Texts of a catalog that are empty where a run has none."""
+
+
 def _catalogs(ours: Json, theirs: Json) -> Json:
     """Cells that are too small to be ranked stay so beside others."""
     joined = _union(with_commands(ours), with_commands(theirs))
+    if not isinstance(joined, dict):
+        return joined
+    # what has no baseline, such as a study, takes away none
+    said = {name: as_text(as_object(theirs).get(name)) for name in SAID_BY_EITHER}
+    lacking = {name: text for name, text in said.items() if text and not joined.get(name)}
     small = [one for one in (ours, theirs) if as_object(one).get("ranks") is False]
-    return {**as_object(joined), "ranks": False} if small else joined
+    return {**joined, **lacking, **({"ranks": False} if small else {})}
 
 
 def _plans(ours: Json, theirs: Json) -> Json:

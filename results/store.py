@@ -122,6 +122,10 @@ class Store:
         """Store attention maps and samples of a cell; call before appending its record."""
         return self.write_json(f"{ARTIFACTS}/{cell_id}.json", data)
 
+    def remove_artifact(self, cell_id: str) -> None:
+        """Remove the artifact of a cell if it has one; call before appending a record without."""
+        self._inside(f"{ARTIFACTS}/{cell_id}.json").unlink(missing_ok=True)
+
     def read_artifact(self, cell_id: str) -> JsonObject | None:
         """Read what is usable in the artifact of a cell, or None if it has none.
 

@@ -24,13 +24,16 @@ Compared = Literal["mean", "spread"]
 FIRST_SEED, SEEDS = 200, 6
 """First seed of claims, and how many. No other published run uses these seeds, so that no choice
 was made by looking at them. Where no seed differs from another the sign test decides, which needs
-six."""
+six at a level of 5%, and seven at that of second samples and of claims that were written anew."""
 SECOND_SEED = 300
-"""First seed of second samples."""
+"""First seed of second samples, which end before `REWRITTEN_SEED`."""
 REWRITTEN_SEED = 500
 """First seed of claims whose contrasts were written anew after rows of earlier ones were known."""
 SECOND_REWRITTEN_SEED = 800
-"""First seed of their second samples; the published run `fresh_seeds` has seeds from 700 on."""
+"""First seed of their second samples."""
+LATER = {FIRST_SEED: SECOND_SEED, SECOND_SEED: REWRITTEN_SEED, REWRITTEN_SEED: 700}
+"""Where the seeds of a sample end, by its first one: at those of another sample, or at 700, the
+first seed of the published run `fresh_seeds`."""
 SPREAD_SEEDS = 12
 """Fewest seeds that say anything about a spread (ADR 20)."""
 
@@ -226,6 +229,18 @@ class Claim:
             raise InvalidConfig(
                 f"claim {self.key}: its contrasts need at least {least} seeds, got {fewest}."
             )
+        if self.again and not self.contrasts:
+            raise InvalidConfig(
+                f"claim {self.key}: a second sample is one of contrasts, and it has none; leave "
+                "again out."
+            )
+        for seeds in (self.first_sample, self.sample):
+            room = LATER.get(seeds.start, seeds.stop) - seeds.start
+            if len(seeds) > room:
+                raise InvalidConfig(
+                    f"claim {self.key}: there is room for {room} seeds from {seeds.start} on, got "
+                    f"{len(seeds)}."
+                )
 
     def __repr__(self) -> str:
         return f"Claim({self.key})"
@@ -238,13 +253,16 @@ class Claim:
         return "trained" if self.contrasts else "missing"
 
     @property
+    def first_sample(self) -> range:
+        """Seeds of the first sample, which decides where there is no second one."""
+        first = REWRITTEN_SEED if self.rewritten else FIRST_SEED
+        return range(first, first + self.seeds)
+
+    @property
     def sample(self) -> range:
         """Seeds that decide."""
         second = SECOND_REWRITTEN_SEED if self.rewritten else SECOND_SEED
-        first = REWRITTEN_SEED if self.rewritten else FIRST_SEED
-        return (
-            range(second, second + self.again) if self.again else range(first, first + self.seeds)
-        )
+        return range(second, second + self.again) if self.again else self.first_sample
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -94,13 +94,21 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
     """The cells of some claims, claim by claim in order of priority, while they fit the budget.
 
     A claim is planned as a whole, because half of its sides decide nothing.
+
+    Raises:
+        InvalidConfig: More seeds are asked for than decide one of the claims.
     """
     made = Plan(request)
     made.add([request.asked_baseline])
     room, seen = 60 * request.minutes * request.jobs or float("inf"), set[str]()
     for claim in sorted(claims, key=lambda one: (one.priority, one.key)):
-        first, count = claim.sample.start, request.seeds or len(claim.sample)
-        seeds = range(first, first + count)
+        if request.seeds > len(claim.sample):
+            raise InvalidConfig(
+                f"claim {claim.key} is decided on {len(claim.sample)} seeds, a number that was "
+                f"fixed before its run; got --seeds {request.seeds}. Give at most "
+                f"{len(claim.sample)}, or leave the option out."
+            )
+        seeds = claim.sample[: request.seeds or None]
         cells = [cells_of(side, request, seed) for side in claim.sides for seed in seeds]
         new = [one for one in cells if one.read.id not in seen]
         cost = sum(took for id_, took in _seconds(cells).items() if id_ not in seen)

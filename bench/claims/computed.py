@@ -1,6 +1,7 @@
 """Computed claims: their numbers as a cell of their own, stored like any other."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import FunctionType
@@ -14,6 +15,7 @@ from bench.api.plain_text import named_message_of
 from bench.api.registry import watch_made
 from bench.running.source_code import Root, loaded_source
 from results.environment import collect
+from results.plain_data import plain_rows
 from results.row import Record, Row
 from results.store import Store
 
@@ -48,10 +50,10 @@ def compute(claim: Claim, store: Store) -> bool:
         numbers = _numbers(claim, claim.exact)
     made = tuple(sorted(f"{axis}:{name}" for axis, name in built))
     try:
-        rows = tuple(
+        rows = plain_rows(
             Row(metric=one.metric, value=one.value, axis=one.axis, x=one.x) for one in numbers
         )
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise BenchError(f"claim {claim.key}: {error}; mend its computation.") from error
     store.append(
         Record(
@@ -73,13 +75,21 @@ def compute(claim: Claim, store: Store) -> bool:
 def _numbers(claim: Claim, exact: Exact) -> Sequence[Scored]:
     """What a claim computes, with a number for each of its bounds."""
     try:
-        numbers = exact.compute()
+        numbers = [*exact.compute()]
     except BenchError:
         raise
     except Exception as error:  # code of a plug-in may raise anything
         raise BenchError(
             f"claim {claim.key}: its computation failed: {named_message_of(error)}."
         ) from error
+    places = Counter((one.metric, one.axis, one.x) for one in numbers)
+    for (metric, axis, x), count in places.items():
+        if count > 1 or any(name == metric and other != axis for name, other, _ in places):
+            at = f"{axis} {x:g}" if axis and x is not None else "one place"
+            raise BenchError(
+                f"claim {claim.key}: it computes {metric} twice at {at}, or along two axes; give "
+                "every number a name, or a place on one axis, of its own."
+            )
     found = sorted({one.metric for one in numbers})
     lacking = sorted({bound.metric for bound in exact.bounds} - {*found})
     if lacking:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from statistics import fmean
@@ -10,16 +10,7 @@ from statistics import fmean
 import pandas as pd
 
 from bench.api import registry
-from bench.api.claim import (
-    FIRST_SEED,
-    REWRITTEN_SEED,
-    SECOND_REWRITTEN_SEED,
-    SECOND_SEED,
-    Claim,
-    Contrast,
-    Learned,
-    Side,
-)
+from bench.api.claim import FIRST_SEED, Claim, Contrast, Learned, Side
 from bench.api.probe import PROBES
 from bench.api.selector import parse
 from bench.api.task import TASKS
@@ -106,14 +97,13 @@ def request_of(rows: pd.DataFrame) -> Request:
 
 
 def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:
-    since, later = (REWRITTEN_SEED, SECOND_REWRITTEN_SEED) if claim.rewritten else (0, SECOND_SEED)
-    end = math.inf if claim.rewritten else REWRITTEN_SEED
+    # only seeds whose number was fixed before the run: another claim may have more of the same cells
     level = SECOND_LEVEL if claim.rewritten else LEVEL
-    early = [seed for seed in seeds if since <= seed < later]
+    early = [seed for seed in seeds if seed in claim.first_sample]
     first = _sample(claim, values, early, request, level)
     second: tuple[ContrastOutcome, ...] = ()
     if claim.again:
-        fresh = [seed for seed in seeds if later <= seed < end]
+        fresh = [seed for seed in seeds if seed in claim.sample]
         second = _sample(claim, values, fresh, request, SECOND_LEVEL)
     contrasts = second or first
     bounds = _bounds(claim, values)
@@ -124,7 +114,11 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
         parts.append("undecided" if not known else "supported" if held else "contradicted")
     # half of a second sample decides nothing: its size was fixed before it ran
     fewest = min((one.finding.difference.count for one in second), default=0)
-    unfinished = fewest < claim.again
+    unfinished = fewest < claim.again or any(
+        _lacks_scores(wanted, values, one.seen.left, request)
+        for one in contrasts
+        for wanted in one.contrast.learned
+    )
     # what is missing here leaves the claim open, whatever its other parts say
     open_ = bool(claim.missing) or unfinished
     return ClaimOutcome(
@@ -186,7 +180,7 @@ def _room(contrast: Contrast, right: Sequence[Mapping[int, float]], seeds: Seque
 
 def ends_of(side: Side) -> tuple[float, float]:
     """Between which values the metric of a side lies; infinite where nothing bounds it."""
-    given = [registry.find(TASKS, parse(side.task).name).target.metrics]
+    given = [registry.find(TASKS, parse(side.task).name).target.all_metrics()]
     if side.probe:
         given.append(registry.find(PROBES, parse(side.probe).name).target.metrics)
     for metric in chain.from_iterable(given):
@@ -199,11 +193,18 @@ def ends_of(side: Side) -> tuple[float, float]:
 def _has_learned(wanted: Learned, values: Values, seeds: Sequence[int], request: Request) -> bool:
     """Whether the mean of a side reaches what is asked of it, over the seeds of its contrast."""
     scores = _by_seed(wanted.side, values, seeds, request)
-    return not seeds or (len(scores) == len(seeds) and fmean(scores.values()) >= wanted.low)
+    return not scores or fmean(scores.values()) >= wanted.low
+
+
+def _lacks_scores(
+    wanted: Learned, values: Values, seeds: Collection[int], request: Request
+) -> bool:
+    """Whether a seed of a contrast has no score that says what was learned."""
+    return len(_by_seed(wanted.side, values, seeds, request)) < len(seeds)
 
 
 def _by_seed(
-    side: Side, values: Values, seeds: Sequence[int], request: Request
+    side: Side, values: Values, seeds: Iterable[int], request: Request
 ) -> dict[int, float]:
     """The number of a side for every seed that has one."""
     cell = cells_of(side, request, FIRST_SEED).read

@@ -59,6 +59,11 @@ class Comparison:
     """The comparison on the whole test by its declared metric, where this is another one."""
 
     @property
+    def whole(self) -> "Comparison":
+        """The comparison on the whole test by its declared metric, of which planned tests are."""
+        return self.plain or self
+
+    @property
     def ranked_by(self) -> MetricInfo:
         """The metric that ranks, with the margin of the task where that has one of its own."""
         if self.measured:
@@ -240,7 +245,7 @@ class Comparison:
     @property
     def uniform_baseline(self) -> str | None:
         """The variant with equal weights; who is not better than it has not learned."""
-        scored = (self.plain or self).scores
+        scored = self.whole.scores
         return next((name for name in scored if self.catalog.variant(name).uniform_baseline), None)
 
     def lost_every_seed(self, variant: str) -> bool:

@@ -14,6 +14,9 @@ from reports.ranked_table.saturation import is_solved, nearly_all_solved
 from reports.ranked_table.steps_to_threshold import explanation, has_curves, steps_to_threshold
 
 
+PLANNED = "Outcomes and p values are those of the planned tests, which are of the whole test."
+
+
 def headline_of(comparison: Comparison) -> Comparison:
     """What a ranked table shows: another metric where nearly all variants are saturated."""
     if is_declared(comparison) or not nearly_all_solved(comparison):
@@ -50,10 +53,10 @@ def about_the_headline(comparison: Comparison) -> str:
     if comparison.part:
         return (
             f"Nearly all variants are saturated on the whole test. So the table ranks by "
-            f"{comparison.part}, the hardest part on which something was learned."
+            f"{comparison.part}, the hardest part on which something was learned. {PLANNED}"
         )
     if comparison.plain is not None:
-        return explanation(comparison)
+        return f"{explanation(comparison)} {PLANNED}"
     if not nearly_all_solved(comparison):
         return ""
     if is_declared(comparison):

@@ -74,7 +74,7 @@ def is_about_longer_inputs(comparison: Comparison) -> bool:
 
     Who is not above it there may have learned what it was trained on.
     """
-    return is_made((comparison.plain or comparison).metric, "beyond_training")
+    return is_made(comparison.whole.metric, "beyond_training")
 
 
 def legend_of_marks(found: Iterable[Comparison], certificates: Certificates) -> str:

@@ -41,7 +41,8 @@ def ranked_lines(
         intervals over seeds, and the 10% and 90% quantiles of rounds for `decode_step_time_ms`.
         `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
         and `score_seeds`. `verdict` and `verdict_uniform` say how the tests against the baseline
-        and the uniform baseline ended. `timed_seeds` counts the seeds behind times of training.
+        and the uniform baseline ended; these, `p_adjusted` and `effect_size` are of the whole test
+        also where the table shows a part of it. `timed_seeds` counts the seeds behind times of training.
 
     """
     lines = [
@@ -57,7 +58,7 @@ def _comparison_lines(
     lines = [_line(comparison, variant, costs, certificates) for variant in comparison.variants]
     side = 1.0 if comparison.better == "lower" else -1.0
     # those that never reached a threshold are in the order of the whole test
-    plain = (comparison.plain or comparison).compared
+    plain = comparison.whole.compared
     places = {
         name: place for place, name in enumerate(dict.fromkeys([*comparison.compared, *plain]))
     }
@@ -77,8 +78,11 @@ def _line(
     """What is known of one variant."""
     catalog, line = comparison.catalog, comparison.compared.get(variant)
     ranks = catalog.ranks and comparison.most_seeds > 1
-    difference = line.difference if line else None
-    against = planned(comparison, variant, comparison.baseline)
+    difference, whole = line.difference if line else None, comparison.whole
+    against = planned(comparison, variant, whole.baseline)
+    tested = whole.compared[variant].difference if variant in whole.compared else None
+    # of a run with looks the seeds after the last complete one are in no difference yet
+    gaps = comparison.differences(variant, comparison.baseline)
     return {
         "comparison": comparison.key,
         "task": comparison.title,
@@ -92,13 +96,13 @@ def _line(
         "differs_from_best": line.differs_from_best if line and ranks else None,
         **bounds("score", comparison.means.get(variant, NOTHING)),
         **seen("score", comparison.scores.get(variant, {}).values()),
-        "seeds": (comparison.plain or comparison).means.get(variant, NOTHING).count,
+        "seeds": comparison.whole.means.get(variant, NOTHING).count,
         **bounds("difference", difference or NOTHING),
-        **seen("difference", comparison.differences(variant, comparison.baseline)),
+        **seen("difference", gaps[: difference.count] if difference else gaps),
         "p_adjusted": against.p_adjusted if against else math.nan,
-        "verdict": planned_text(comparison, variant, comparison.baseline),
+        "verdict": planned_text(comparison, variant, whole.baseline),
         "verdict_uniform": planned_text(comparison, variant, comparison.uniform_baseline),
-        "effect_size": difference.effect_size if difference else math.nan,
+        "effect_size": tested.effect_size if tested else math.nan,
         **_costs(comparison, variant, costs, catalog.baseline),
     }
 

@@ -32,11 +32,14 @@ def verdict_text(decision: Decision | None) -> str:
 def planned(comparison: Comparison, variant: str, reference: str | None) -> Decision | None:
     """The test of a pair that was fixed before the run, seen from the variant; None without one.
 
+    It is that of the whole test, also where a table shows a part that was chosen after looking.
+
     Args:
         comparison: What was tested.
         variant: One that is compared.
         reference: The baseline or the uniform baseline; None where it is not compared.
     """
+    comparison = comparison.whole
     line = comparison.compared.get(variant)
     if line is None or reference is None:
         return None
@@ -52,7 +55,7 @@ def planned_text(comparison: Comparison, variant: str, reference: str | None) ->
     text = verdict_text(decision)
     if decision is None or decision.outcome != "equivalent" or reference is None:
         return text
-    where = edge(comparison, variant, reference)
+    where = edge(comparison.whole, variant, reference)
     return f"{text} {where}" if where else text
 
 

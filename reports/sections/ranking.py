@@ -86,7 +86,7 @@ def how_to_read_section(folder: RunFolder) -> Section:
         blocks.append(Paragraph(NO_RANKS.format(preset=folder.catalog.preset), "warning"))
     # tables of timings have words of their own
     told = dict(HOW_TO_READ) if folder.comparisons else {"Missing values": LEGEND}
-    told["Marks"] = legend_of_marks(folder.comparisons, folder.certificates)
+    told["Marks"] = legend_of_marks(folder.headlines.values(), folder.certificates)
     if not folder.catalog.ranks:
         told |= {"Ranks": "", "Verdicts": ""}
     told["Metrics"] = _made_metrics(folder)

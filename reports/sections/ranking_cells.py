@@ -11,7 +11,7 @@ from reports.numbers import between, percent, plain, probability, scaled
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
 from reports.ranked_table.steps_to_threshold import not_reached
-from reports.ranked_table.verdicts import verdict_help
+from reports.ranked_table.verdicts import planned, verdict_help
 
 
 class RankedLine(NamedTuple):
@@ -60,7 +60,7 @@ def score_cell(line: RankedLine) -> TableCell:
     late = not_reached(comparison, variant)
     if late:
         return TableCell(text=late, sort="")
-    why = why_no_score(line.folder, comparison.plain or comparison, variant)
+    why = why_no_score(line.folder, comparison.whole, variant)
     if values["seeds"] == 1 < comparison.most_seeds:
         why = f"{why} {values['variant']} has one seed, so no interval is known.".strip()
     if variant in comparison.means and comparison.means[variant].without_spread:
@@ -108,9 +108,9 @@ def effect_size_cell(line: RankedLine) -> TableCell:
 
 def detectable_cell(line: RankedLine) -> TableCell:
     """What the test against the baseline would find in 80% of runs."""
-    ranked = line.comparison.compared.get(line.variant)
-    decision = None if ranked is None else ranked.against_baseline
-    limits = line.comparison.ranked_by.limits
+    whole = line.comparison.whole
+    decision = planned(whole, line.variant, whole.baseline)
+    limits = whole.ranked_by.limits
     if decision is None or not math.isfinite(decision.detectable):
         return TableCell(text=NO_VALUE, sort="")
     if decision.detectable >= limits[1] - limits[0]:
@@ -126,12 +126,13 @@ def against_cell(reference: str) -> Callable[[RankedLine], TableCell]:
     """
 
     def cell(line: RankedLine) -> TableCell:
-        ranked = line.comparison.compared.get(line.variant)
         text = line.values["verdict" if reference == "baseline" else "verdict_uniform"]
-        if ranked is None or not text:
+        if not text:
             return TableCell(text=NO_VALUE, sort="")
-        decision = getattr(ranked, f"against_{reference}")
-        return TableCell(text=text, sort=text, help=verdict_help(line.comparison, decision))
+        whole = line.comparison.whole
+        name = whole.baseline if reference == "baseline" else whole.uniform_baseline
+        told = verdict_help(whole, planned(whole, line.variant, name))
+        return TableCell(text=text, sort=text, help=told)
 
     return cell
 

@@ -154,7 +154,7 @@ RANKED_COLUMNS = (
 
 def head_of(column: RankedColumn, comparison: Comparison, where: str) -> Column:
     """The head of a column in the table of one comparison."""
-    plain, head = (comparison.plain or comparison).ranked_by, column.head
+    plain, head = comparison.whole.ranked_by, column.head
     metric = plain if column.of_plain else comparison.ranked_by
     return Column(
         title=head.title.format(metric=metric.arrow),

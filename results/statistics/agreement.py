@@ -58,11 +58,12 @@ def rank_agreement(
     nothing = Agreement(correlation=math.nan, low=-1.0, high=1.0, p=1.0, variants=len(shared))
     if len(shared) < LEAST_VARIANTS:
         return nothing
-    first, second = _means(left, shared), _means(right, shared)
+    first, second = (_rounded(_means(side, shared)) for side in (left, right))
     if np.ptp(first) == 0 or np.ptp(second) == 0:
         return nothing
     chosen = rng.integers(len(shared), size=(resamples, len(shared)))
-    drawn = _spearman(_redrawn(left, shared, chosen, rng), _redrawn(right, shared, chosen, rng))
+    redrawn = [_rounded(_redrawn(side, shared, chosen, rng)) for side in (left, right)]
+    drawn = _spearman(*redrawn)
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     correlation = float(stats.spearmanr(first, second).statistic)
@@ -78,6 +79,14 @@ def rank_agreement(
 
 def _means(scores: Scores, names: list[str]) -> NDArray[np.float64]:
     return np.array([np.mean([*scores[name].values()]) for name in names], dtype=np.float64)
+
+
+def _rounded(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means in units of the largest, without what the order of a sum does to their last digits.
+
+    It would break a tie, and ranks are all that counts here.
+    """
+    return np.round(means / (np.abs(means).max() or 1.0), 12)
 
 
 def _redrawn(

@@ -135,7 +135,11 @@ class ModeratedTable:
         values = [value for by_seed in self._scores.values() for value in by_seed.values()]
         if not all(map(math.isfinite, values)):
             raise ValueError("statistics need finite scores")
-        self._scale = max(map(abs, values), default=0.0)
+        # of each variant by itself: one that diverges must not make the spreads of others look like
+        # rounding
+        self._scale = {
+            name: max(map(abs, by_seed.values())) for name, by_seed in self._scores.items()
+        }
 
     def difference(self, left: str, right: str, level: float = 0.95) -> ModeratedDifference:
         """Score of one variant minus that of another on the seeds of both.
@@ -155,12 +159,13 @@ class ModeratedTable:
             return _unknown(mean, count, p=1.0)
         first, second = self._variances[left], self._variances[right]
         shared = first + second - 2 * self.correlation * math.sqrt(first * second)
-        own = self._variance(gaps)
+        scale = max(self._scale[left], self._scale[right])
+        own = _variance(gaps, scale)
         # two variants have no others to borrow from: theirs is the plain paired t test
         alone = len(self._scores) == 2
         squared = (own if alone else max(shared, own)) / count
-        if squared <= (ROUNDING * self._scale) ** 2:
-            moved = abs(mean) > ROUNDING * self._scale
+        if squared <= (ROUNDING * scale) ** 2:
+            moved = abs(mean) > ROUNDING * scale
             return _unknown(mean, count, p=2.0 ** (1 - count) if moved else 1.0)
         parts = sum(one**2 / self._freedom[name] for one, name in ((first, left), (second, right)))
         freedom = float(count - 1) if alone or not parts else (first + second) ** 2 / parts
@@ -198,7 +203,10 @@ class ModeratedTable:
     @cached_property
     def _own(self) -> dict[str, float]:
         """Variance over seeds of each variant."""
-        return {name: self._variance([*by_seed.values()]) for name, by_seed in self._scores.items()}
+        return {
+            name: _variance([*by_seed.values()], self._scale[name])
+            for name, by_seed in self._scores.items()
+        }
 
     @cached_property
     def _prior_freedom(self) -> float:
@@ -225,11 +233,6 @@ class ModeratedTable:
             name: len(by_seed) - 1 + self._prior_freedom for name, by_seed in self._scores.items()
         }
 
-    def _variance(self, values: Sequence[float]) -> float:
-        """Variance of single values; 0 if nothing but rounding can be seen of it."""
-        spread = variance(values) if len(values) > 1 else 0.0
-        return spread if spread > (ROUNDING * self._scale) ** 2 else 0.0
-
     def _mean_cosine(self) -> float:
         """Mean correlation of all pairs of variants that move over their common seeds."""
         names = [*self._scores]
@@ -252,8 +255,14 @@ class ModeratedTable:
         values = np.array([[self._scores[name][seed] for seed in seeds] for name in names])
         centered = values - values.mean(axis=1, keepdims=True) if seeds else values
         lengths = np.linalg.norm(centered, axis=1, keepdims=True)
-        still = lengths <= ROUNDING * self._scale
+        still = lengths <= ROUNDING * np.array([[self._scale[name]] for name in names])
         return np.where(still, 0.0, centered / np.where(still, 1.0, lengths))
+
+
+def _variance(values: Sequence[float], scale: float) -> float:
+    """Variance of single values; 0 if nothing but rounding can be seen of it beside their scale."""
+    spread = variance(values) if len(values) > 1 else 0.0
+    return spread if spread > (ROUNDING * scale) ** 2 else 0.0
 
 
 def _unknown(mean: float, count: int, p: float) -> ModeratedDifference:

@@ -13,7 +13,7 @@ from scipy import special
 
 from bench.api.claim import SPREAD_SEEDS, Compared, Expected
 from results.statistics.decisions import holm
-from results.statistics.intervals import t_quantile
+from results.statistics.intervals import ROUNDING, t_quantile
 from results.statistics.moderated import ModeratedDifference, ModeratedTable
 from results.statistics.primary import POWER
 
@@ -96,7 +96,7 @@ def findings_of(
     """
     gaps = [_difference(one, level) for one in observed]
     plain = [gap.p for gap in gaps]
-    still = [_still(one) for one in observed]
+    still = [one.expect != "equal" and same_on_both_sides(one) for one in observed]
     outside = [
         _short(one, gap) if one.margin and _enough(one, gap) and not same else 1.0
         for gap, one, same in zip(gaps, observed, still, strict=True)
@@ -183,7 +183,8 @@ def _difference(one: Observed, level: float) -> ModeratedDifference:
     Of distances from the median it is a test of spread (Brown & Forsythe, 1974) for pairs of seeds.
     Without a common seed nothing is known, and too few seeds say nothing about a spread.
     """
-    if not one.left.keys() & one.right.keys():
+    left, right = _compared(one)
+    if not left:
         return ModeratedDifference(
             estimate=math.nan,
             low=-math.inf,
@@ -193,19 +194,17 @@ def _difference(one: Observed, level: float) -> ModeratedDifference:
             error=0.0,
             freedom=0.0,
         )
-    left, right = one.left, one.right
-    if one.of == "spread":
-        common = sorted(left.keys() & right.keys())
-        left, right = (distances({at: side[at] for at in common}) for side in (left, right))
     table = ModeratedTable({"left": left, "right": right})
     gap = table.difference("left", "right", 1 - level)
     return gap if _enough(one, gap) else replace(gap, p=1.0)
 
 
 def distances(scores: Mapping[int, float]) -> dict[int, float]:
-    """How far the score of each seed lies from the median of all."""
+    """How far the score of each seed lies from the median of all; 0 for what is rounding."""
     middle = median(scores.values())
-    return {seed: abs(score - middle) for seed, score in scores.items()}
+    least = ROUNDING * max(map(abs, scores.values()))
+    gaps = {seed: abs(score - middle) for seed, score in scores.items()}
+    return {seed: gap if gap > least else 0.0 for seed, gap in gaps.items()}
 
 
 def _enough(one: Observed, gap: ModeratedDifference) -> bool:
@@ -213,11 +212,23 @@ def _enough(one: Observed, gap: ModeratedDifference) -> bool:
     return one.of == "mean" or gap.count >= SPREAD_SEEDS
 
 
-def _still(one: Observed) -> bool:
-    """Whether a difference was expected, and every seed has the same score on both sides."""
-    common = one.left.keys() & one.right.keys()
-    same = all(one.left[seed] == one.right[seed] for seed in common)
-    return one.expect != "equal" and bool(common) and same
+def same_on_both_sides(one: Observed) -> bool:
+    """Whether every common seed has what is compared alike on both sides, but for rounding.
+
+    Sides are sums, whose last digits depend on the order of their terms.
+    """
+    left, right = _compared(one)
+    scale = max(map(abs, (*left.values(), *right.values())), default=0.0)
+    return bool(left) and all(abs(left[seed] - right[seed]) <= ROUNDING * scale for seed in left)
+
+
+def _compared(one: Observed) -> tuple[Mapping[int, float], Mapping[int, float]]:
+    """What is compared on the common seeds: scores, or distances from their median."""
+    common = sorted(one.left.keys() & one.right.keys())
+    left, right = ({seed: side[seed] for seed in common} for side in (one.left, one.right))
+    if one.of == "spread" and common:
+        return distances(left), distances(right)
+    return left, right
 
 
 def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps, level: float) -> ClaimVerdict:
@@ -239,17 +250,18 @@ def _decided(one: Observed, estimate: float, held: _Ps, refuted: _Ps, level: flo
 def _seeds(one: Observed, gap: ModeratedDifference, level: float) -> int | None:
     """Seeds that would decide by a t test, from the spread seen; at least two.
 
-    Holm's correction over the parts of the claim is not in it.
+    Where no seed differs from another, those of the sign test. Holm's correction over the parts of
+    the claim is not in it.
     """
-    if gap.count < 2 or not gap.error:
-        return None
     # what was expected is decided on its side of the margin
     signed = -gap.estimate if one.expect == "lower" else gap.estimate
     distance = abs(one.margin - (abs(signed) if one.expect == "equal" else signed))
-    if not distance:
+    if gap.count < 2 or not distance:
         return None
-    spread = gap.error * math.sqrt(gap.count)
     least = 2 if one.of == "mean" else SPREAD_SEEDS
+    if not gap.error:
+        return max(least, 1 + math.ceil(-math.log2(level)))
+    spread = gap.error * math.sqrt(gap.count)
     normal = NormalDist()
     reach = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(POWER)
     seeds = max(least, math.ceil((reach * spread / distance) ** 2))

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 ROUNDING = 1e-6
-"""Values that differ by a smaller share of the largest one differ by rounding alone."""
+"""Scores of one or two variants that differ by a smaller share of the largest one differ by
+rounding alone."""
 
 Array = NDArray[np.float64]
 
@@ -32,7 +33,8 @@ class Again:
         values = scores.to_numpy(float)
         known = ~np.isnan(values)
         self.largest = float(np.nanmax(np.abs(values)))
-        self.rounding = ROUNDING * self.largest
+        self.rounding = ROUNDING * np.nanmax(np.abs(values), axis=1)
+        self.rounding_of_pairs = np.maximum(self.rounding[:, None], self.rounding[None])
         self.place = {str(name): at for at, name in enumerate(scores.index)}
         self.freedom = known.sum(axis=1) - 1.0
         own = scores.var(axis=1, ddof=1).fillna(0.0).to_numpy()
@@ -53,14 +55,15 @@ class Again:
         self.correlation = self._correlation(filled)
         rest = np.where(self.together, gaps - self.mean[:, :, None], 0.0)
         spread = (rest**2).sum(axis=2) / np.maximum(self.count - 1, 1)
-        self._test(np.where(spread > self.rounding**2, spread, 0.0))
+        self._test(np.where(spread > self.rounding_of_pairs**2, spread, 0.0))
 
     def _correlation(self, filled: Array) -> float:
         """The mean over all pairs on their common seeds, less two standard errors."""
         mean = np.where(self.together, filled[:, None], 0).sum(axis=2) / np.maximum(self.count, 1)
         rest = np.where(self.together, filled[:, None] - mean[:, :, None], 0.0)
         length = np.sqrt((rest**2).sum(axis=2))
-        both = (length > self.rounding) & (self.rounding < length.T)
+        moves = length > self.rounding[:, None]
+        both = moves & moves.T
         products = (rest * rest.transpose(1, 0, 2)).sum(axis=2)[
             both & ~np.eye(len(mean), dtype=bool)
         ]
@@ -83,12 +86,12 @@ class Again:
                 sums = parts[:, None] + parts[None]
                 freedom = np.where(sums > 0, (one + other) ** 2 / sums, freedom)
         squared = squared / np.maximum(self.count, 1)
-        self.still = squared <= self.rounding**2
+        self.still = squared <= self.rounding_of_pairs**2
         self.error = np.sqrt(np.where(self.still, np.nan, squared))
         self.degrees = freedom
         with np.errstate(invalid="ignore"):
             p = 2 * stats.t.sf(np.abs(self.mean) / self.error, freedom)
-        sign = np.where(np.abs(self.mean) > self.rounding, 2.0 ** (1 - self.count), 1.0)
+        sign = np.where(np.abs(self.mean) > self.rounding_of_pairs, 2.0 ** (1 - self.count), 1.0)
         p = np.where(self.still, sign, p)
         self.different = np.where(self.count < 2, 1.0, p)
 

@@ -13,6 +13,7 @@ from reports.folder import RunFolder, read_folder
 from reports.needs import needs
 from reports.ranked_table.headline import headline_of
 from reports.ranked_table.terminal import as_text
+from reports.ranked_table.verdicts import planned_text
 from reports.sections.findings import findings_section
 from reports.sections.ranking import use_sections
 from reports.sections.uses_of_attention import verdict
@@ -95,6 +96,20 @@ def test_steps_to_the_threshold_rank_where_nearly_all_are_saturated(tmp_path: Pa
     plain = heads.index("Token accuracy ↑")
     assert table.columns[plain].unit == "whole test"
     assert rows["shaw_rpr"][plain] == "0.9970 ± 0.0025"
+
+
+def test_outcomes_stay_those_of_the_planned_tests_where_the_table_shows_another_metric(tmp_path):
+    """By steps it is far better, and that was looked for after the scores were seen."""
+    folder = written(tmp_path / "run")
+    (whole,) = folder.comparisons
+    lines = folder.ranked_lines.set_index("selector")
+    assert folder.headlines["comparison-1"].compared[FAST].better_than_baseline
+    assert lines.loc[FAST, "verdict"] == planned_text(whole, FAST, BASE) != "better"
+    decision = whole.compared[FAST].against_baseline
+    assert decision is not None
+    assert lines.loc[FAST, "p_adjusted"] == decision.p_adjusted
+    assert lines.loc[FAST, "difference"] == pytest.approx(-299, abs=1)
+    assert "those of the planned tests, which are of the whole test" in said_below(folder)
 
 
 def test_who_never_reaches_the_threshold_is_last_without_a_rank_and_named(tmp_path: Path):

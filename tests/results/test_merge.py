@@ -59,6 +59,27 @@ def test_merging_again_changes_nothing(tmp_path):
     assert {path: path.read_bytes() for path in (tmp_path / "all").rglob("*.json*")} == before
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_what_has_no_baseline_takes_away_none(tmp_path, order):
+    """A study has none, and a run beside it has."""
+    for name, baseline in (("a", ""), ("b", "dot")):
+        Store.create(tmp_path / name).write_json(
+            "catalog.json", {"baseline": baseline, "preset": "quick"}
+        )
+    merge(tmp_path / "all", [tmp_path / name for name in order])
+    catalog = Store(tmp_path / "all").read_json("catalog.json")
+    assert catalog == {"baseline": "dot", "preset": "quick"}
+
+
+def test_a_newer_record_without_an_artifact_has_not_that_of_the_older_one(tmp_path):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.write_artifact(record(1).id, {"notes": ["old"]})
+    first.append(record(1, finished=JANUARY))
+    second.append(record(1, finished=JUNE))
+    merge(tmp_path / "all", [tmp_path / "a", tmp_path / "b"])
+    assert Store(tmp_path / "all").read_artifact(record(1).id) is None
+
+
 def test_merged_catalogs_plans_and_certificates_hold_the_entries_of_both(tmp_path):
     first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
     first.write_json("catalog.json", {"baseline": "dot", "variants": {"dot": {"short": "dot"}}})

@@ -95,6 +95,9 @@ def test_a_claim_has_as_many_seeds_as_it_asks_for():
     assert len(both.quality) == 4 * spread.seeds + 2 * SEEDS
     fewer = plan_of([spread], Request(first_seed=FIRST_SEED, seeds=2))
     assert {cell.seed for cell in fewer.cells} == {FIRST_SEED, FIRST_SEED + 1}
+    more = Request(first_seed=FIRST_SEED, seeds=spread.seeds + 1)
+    with pytest.raises(InvalidConfig, match=f"is decided on {spread.seeds} seeds"):
+        plan_of([spread], more)
     each = expected_minutes(spread, request) / spread.seeds
     assert 0 < each < 1
 

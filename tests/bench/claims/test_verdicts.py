@@ -4,9 +4,21 @@ import random
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from bench.api.claim import FIRST_SEED, SECOND_SEED, SEEDS, Bound, Claim, Contrast, Exact, Side
+from bench.api.claim import (
+    FIRST_SEED,
+    SECOND_SEED,
+    SEEDS,
+    Bound,
+    Claim,
+    Contrast,
+    Exact,
+    Learned,
+    Side,
+)
+from bench.api.errors import BenchError, InvalidConfig
 from bench.api.metric import Scored
 from bench.claims.cells import cells_of
 from bench.claims.computed import compute
@@ -167,6 +179,46 @@ def test_a_second_sample_decides_at_half_the_level(store):
     assert outcome(store, claim(CONTRAST, again=6)).verdict == "undecided"
 
 
+def test_seeds_beyond_those_that_were_planned_count_for_nothing(store):
+    """Another claim may have trained more seeds of the same cells."""
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90] + [0.1] * 120)
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52] + [0.9] * 120)
+    found = outcome(store, claim(CONTRAST))
+    assert (found.verdict, found.contrasts[0].finding.difference.count) == ("supported", SEEDS)
+    put(store, DOT, [0.1] * 20, first=SECOND_SEED)
+    put(store, PLAIN, [0.9] * 20, first=SECOND_SEED)
+    found = outcome(store, claim(CONTRAST, again=7))
+    assert (found.verdict, found.contrasts[0].finding.difference.count) == ("contradicted", 7)
+
+
+def test_a_network_whose_score_is_missing_is_not_said_to_have_learned_nothing(store):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    other = replace(DOT, variant="additive")
+    put(store, other, [0.95] * 5)
+    asked = claim(replace(CONTRAST, learned=(Learned(side=other, low=0.9),)))
+    assert outcome(store, asked).standing == "in part run"
+    put(store, other, [0.95], first=FIRST_SEED + 5)
+    assert outcome(store, asked).standing == "supported"
+
+
+def test_seeds_that_decide_are_those_of_the_part_that_is_decided_first(store):
+    """Where one part is enough, a part that nothing decides does not speak for the others."""
+    put(store, DOT, [0.5] * 6)
+    put(store, PLAIN, [0.5] * 6)
+    other = replace(DOT, variant="additive")
+    put(store, other, [0.6, 0.45, 0.58, 0.48, 0.59, 0.5])
+    still = replace(CONTRAST, margin=0.1)
+    near, far = (replace(still, title=f"at {m}", left=(other,), margin=m) for m in (0.04, 0.07))
+    found = outcome(store, claim(still, near, far, needed="any"))
+    assert {one.finding.verdict for one in found.contrasts} == {"undecided"}
+    close, wide = (one.finding.seeds_to_decide for one in found.contrasts[1:])
+    assert close > wide
+    assert found.reason() == f"About {wide} seeds would decide (seen: 6)."
+    alone = outcome(store, claim(still, still, needed="any")).reason()
+    assert alone.startswith("No seed has any difference")
+
+
 def test_what_lies_at_its_margin_needs_more_seeds_than_anyone_runs(store):
     put(store, DOT, [0.5 + gap for gap in (-0.1, 0.3, 0.0, 0.25, -0.05, 0.19)])
     put(store, PLAIN, [0.5] * 6)
@@ -228,6 +280,43 @@ def test_a_computed_claim_holds_by_its_stored_numbers(store, monkeypatch):
     monkeypatch.setattr(random, "random", lambda: 2.0)
     assert not compute(EXACT, store)
     assert outcome(store, EXACT).verdict == "supported"
+
+
+def of_numbers(*values, axes=("", ""), x=(None, None)):
+    def compute():
+        return (
+            Scored(metric="a_count", value=value, axis=axis, x=place)
+            for value, axis, place in zip(values, axes, x, strict=False)
+        )
+
+    return claim(exact=Exact(compute=compute, bounds=(Bound(metric="a_count", high=1.0),)))
+
+
+def test_a_computation_may_be_a_generator_of_any_numbers(store):
+    asked = of_numbers(np.float32(0.5))
+    assert compute(asked, store)
+    assert outcome(store, asked).bounds[0].values == {None: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (of_numbers(5.0, 0.5), "computes a_count twice at one place"),
+        (of_numbers(5.0, 0.5, axes=("width", "length"), x=(4.0, 4.0)), "along two axes"),
+        (of_numbers(None), "mend its computation"),
+        (of_numbers("much"), "mend its computation"),
+    ],
+)
+def test_numbers_that_no_bound_could_read_are_refused(store, asked, told):
+    with pytest.raises(BenchError, match=told):
+        compute(asked, store)
+
+
+def test_a_second_sample_needs_contrasts_and_no_sample_reaches_into_another():
+    with pytest.raises(InvalidConfig, match="leave again out"):
+        replace(EXACT, again=6)
+    with pytest.raises(InvalidConfig, match="room for 100 seeds from 200 on, got 101"):
+        claim(CONTRAST, seeds=101)
 
 
 def test_a_computation_that_changed_runs_again(store):

@@ -64,6 +64,14 @@ def test_a_task_on_which_all_tie_says_nothing() -> None:
     assert found.p == 1
 
 
+def test_the_order_of_a_sum_breaks_no_tie() -> None:
+    same = {f"v{at}": dict(enumerate((0.1, 0.2, 0.3)[:: (-1) ** at])) for at in range(6)}
+    other = {f"v{at}": dict.fromkeys(range(3), float(at % 2)) for at in range(6)}
+    found = rank_agreement(same, other, np.random.default_rng(0))
+    assert math.isnan(found.correlation)
+    assert found.p == 1.0
+
+
 def test_noise_between_seeds_widens_the_interval() -> None:
     order = [float(at) for at in range(8)]
     quiet = rank_agreement(scores(order), scores(order), rng())

@@ -98,6 +98,14 @@ def test_one_variant_whose_seeds_fail_does_not_hide_the_others():
     assert ModeratedTable(table_of(values)).difference("v0", "v1").p < 0.001
 
 
+@pytest.mark.parametrize("lost", [(3e8, 1e7, 5e8), (3e8, 3e8, 3e8)])
+def test_one_variant_that_diverges_does_not_make_the_spreads_of_others_look_like_rounding(lost):
+    values = [(10.0, 10.2, 9.9), (5.0, 5.1, 5.2), lost]
+    found = ModeratedTable(table_of(values)).difference("v1", "v0")
+    assert found.p < 0.001
+    assert -5.5 < found.low < found.high < -4.5
+
+
 def test_without_any_spread_the_sign_test_decides():
     copies = {f"v{row}": dict.fromkeys(range(3), float(row)) for row in range(4)}
     found = ModeratedTable(copies).difference("v1", "v0")

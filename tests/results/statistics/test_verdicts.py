@@ -81,6 +81,26 @@ def test_one_sample_has_intervals_of_its_level():
         assert (found.difference.low, found.difference.high) == pytest.approx((low, high))
 
 
+def test_differences_of_rounding_alone_are_none():
+    """Sides are sums, whose last digits depend on the order of their terms."""
+    one = Observed(
+        left=dict.fromkeys(range(6), 0.1 + 0.2),
+        right=dict.fromkeys(range(6), 0.3),
+        expect="higher",
+        margin=0.05,
+    )
+    (found,) = findings_of([one])
+    assert (found.verdict, found.still) == ("undecided", True)
+
+
+def test_equal_differences_need_the_seeds_of_a_sign_test():
+    one = seen(1.0, margin=0.3, spread=np.zeros(6))
+    (found,) = findings_of([one], level=0.025, again=0.025)
+    assert (found.verdict, found.seeds_to_decide) == ("undecided", 7)
+    (found,) = findings_of([seen(1.0, margin=0.3, spread=np.zeros(7))], level=0.025)
+    assert found.verdict == "supported"
+
+
 def test_the_seeds_of_another_sample_are_counted_at_its_level():
     (same,), (again,) = (findings_of([seen(0.095)], again=again) for again in (0.0, 0.025))
     assert again.seeds_to_decide > same.seeds_to_decide
@@ -107,7 +127,8 @@ SPREADS = {
     "as wide as expected": (scattered(0.03, 0.03, margin=0.05, expect="equal"), "equivalent"),
     "perhaps wider": (scattered(0.04, 0.03), "undecided"),
     "wider by less than the margin": (scattered(0.09, 0.03, margin=0.1), "contradicted"),
-    "both without any": (scattered(0.0, 0.0), "contradicted"),
+    "both without any": (scattered(0.0, 0.0), "undecided"),
+    "both with rounding alone": (scattered(1e-12, 1e-13), "undecided"),
     "eleven seeds": (scattered(0.9, 0.001, seeds=11), "undecided"),
 }
 
