@@ -183,9 +183,10 @@ class Trials:
         found = {}
         for id_ in ids:
             record = newest.get(id_)
-            # a timeout is the machine's fault, and of other code a value says nothing; the next
-            # command tries both again
-            if record and record.status != "timeout" and self.session.holds(record):
+            # a timeout, a full disk and missing data are the machine's fault, and of other code a
+            # value says nothing; the next command tries them all again
+            lost = record is not None and (record.status == "timeout" or record.environmental)
+            if record and not lost and self.session.holds(record):
                 chose = record.value(self.chose, "validation")
                 found[id_] = record.value(self.metric, "validation") if chose is None else chose
         return found

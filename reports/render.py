@@ -252,9 +252,8 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
     ends = sorted(outcome.record.finished for outcome in folder.outcomes if outcome.record.finished)
     when = "unknown" if not ends else " to ".join(dict.fromkeys((ends[0][:10], ends[-1][:10])))
     hours = sum(outcome.record.seconds for outcome in folder.outcomes) / 3600
-    catalog = folder.catalog
     return (
-        ("Preset", catalog.preset or "none"),
+        ("Preset", _presets(folder)),
         ("Baseline", _baseline(folder)),
         ("Seeds", _seeds(folder)),
         *_networks(folder),
@@ -263,6 +262,14 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
         ("Measured (UTC)", when),
         ("Cell time", f"{hours:.2f} h"),
     )
+
+
+def _presets(folder: RunFolder) -> str:
+    """The presets of the commands, and the last one, which a command need not name."""
+    words = [command.split() for command in folder.catalog.commands]
+    named = [one[at + 1] for one in words for at, word in enumerate(one[:-1]) if word == "--preset"]
+    last = [folder.catalog.preset] if folder.catalog.preset else []
+    return ", ".join(dict.fromkeys([*named, *last])) or "none"
 
 
 def _baseline(folder: RunFolder) -> str:

@@ -50,12 +50,12 @@ def _places(group: pd.DataFrame) -> dict[str, str]:
     for name in map(str, group["backbone"].unique()):
         mine = parse(name)
         alike = [host for host, other in hosts.items() if other.name == mine.name]
-        found[name] = min(alike, key=lambda host: _distance(mine, hosts[host]), default=name)
+        found[name] = min(alike, key=lambda host: options_between(mine, hosts[host]), default=name)
     return found
 
 
-def _distance(one: Selector, other: Selector) -> int:
-    """Options that differ."""
+def options_between(one: Selector, other: Selector) -> int:
+    """How many options of two networks differ."""
     keys = {*one.options, *other.options}
     return sum(one.options.get(key) != other.options.get(key) for key in keys)
 

@@ -115,8 +115,10 @@ class Combiner(HasCapabilities):
     ) -> Answers:
         """Ask every slot and join the contexts; `call` are keywords of `Slot.attend`."""
         answers = [
-            slot.attend(query, memory, state, **call)
-            for slot, memory, state in zip(self.slots, memories, states, strict=True)
+            slot.attend(query, memory, state, **of_source(call, index))
+            for index, (slot, memory, state) in enumerate(
+                zip(self.slots, memories, states, strict=True)
+            )
         ]
         context = self.combine(query, [context for context, _ in answers])
         return context, tuple(attended for _, attended in answers)
@@ -161,3 +163,9 @@ class Combiner(HasCapabilities):
 
 
 COMBINERS = Axis[type[Combiner]]("combiner")
+
+
+def of_source(call: AttendOptions, index: int) -> AttendOptions:
+    """The same options for one of several sources; sources draw independently of each other."""
+    noise = call.get("noise")
+    return call if noise is None or index == 0 else {**call, "noise": noise.of_source(index)}

@@ -15,11 +15,24 @@ _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9, the multipliers of SplitMix
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
 
 
+LAYER_STRIDE, SOURCE_STRIDE = 2**40, 2**50
+"""Between the noise of two layers, further than the seeds of a training run reach, and between
+that of two sources, further than layers reach."""
+
+
 @dataclass(frozen=True)
 class Noise:
     """A family of streams of uniform numbers under one seed."""
 
     seed: int
+
+    def of_layer(self, index: int) -> "Noise":
+        """The same for one layer of a stack, independent of that of the others."""
+        return Noise(self.seed + index * LAYER_STRIDE)
+
+    def of_source(self, index: int) -> "Noise":
+        """The same for one of several sources, independent of that of the others."""
+        return Noise(self.seed + index * SOURCE_STRIDE)
 
     def uniform(
         self, stream: str, rows: int, heads: int, position: Int[Tensor, " L"], num_keys: int

@@ -21,10 +21,6 @@ Emit = Callable[[Tensor, Tensor, Tensor], Tensor]
 that p(y | s) is `emit(states[:, :, None], value[:, None], embedded[:, :, None])`."""
 
 
-LAYER_STRIDE = 2**40
-"""Between the noise of two layers; further than the seeds of a training run reach."""
-
-
 @dataclass(frozen=True)
 class Mode:
     """How a forward pass reads; the same for every slot of a network."""
@@ -42,7 +38,7 @@ class Mode:
         """The same for one layer of a stack; layers draw independently of each other."""
         if self.noise is None or index == 0:
             return self
-        return replace(self, noise=Noise(self.noise.seed + index * LAYER_STRIDE))
+        return replace(self, noise=self.noise.of_layer(index))
 
     def call(self) -> AttendOptions:
         """Keywords for `Slot.attend`."""

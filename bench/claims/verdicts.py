@@ -97,7 +97,7 @@ def request_of(rows: pd.DataFrame) -> Request:
 
 
 def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Request) -> ClaimOutcome:
-    # only seeds whose number was fixed before the run: another claim may have more of the same cells
+    # as many seeds as were planned: another claim may have trained more of the same cells
     level = SECOND_LEVEL if claim.rewritten else LEVEL
     early = [seed for seed in seeds if seed in claim.first_sample]
     first = _sample(claim, values, early, request, level)

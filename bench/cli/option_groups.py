@@ -282,8 +282,8 @@ running = _together(
         show_default=True,
         callback=_endings,
         help="What ends the command with exit code 1, separated by commas: red (a certificate), "
-        "failed, refused, worse (significantly, than the baseline), or none. A run in which no "
-        "cell has a value always does.",
+        "failed, refused, worse (significantly, than the baseline), or none. A run with refused "
+        "cells and no value always does.",
     ),
     click.option("--keep-models", is_flag=True, help="Save the trained weights."),
     inline,

@@ -114,8 +114,10 @@ def run(options: "RunOptions") -> int:
     if options.match:
         from contextlib import closing
 
+        from bench.running.devices import refuse_missing_device
         from bench.running.matched_plan import match_plan
 
+        refuse_missing_device(options.device)
         with closing(open_store(options)) as store:
             made = match_plan(made, options.data_directory, store)
     return execute(options, made)

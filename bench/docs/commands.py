@@ -13,7 +13,7 @@ HEAD = (
 
 
 def commands_page(root: click.Group) -> str:
-    """The whole page: one part a command, in alphabetical order."""
+    """The whole page: one part a command, in the order of `--help`."""
     context = click.Context(root, info_name="python -m bench")
     parts = ["# Commands", HEAD, *_prose(root)]
     for command, place in _commands(root, context):

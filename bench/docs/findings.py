@@ -112,9 +112,8 @@ FINDINGS = (
     Finding(
         "quick",
         "**Where there are more pairs than in training, softmax attention still finds nearly all "
-        "values; small states and windows find fewer.** With two layers of width 64 they find "
-        "more. Recurrences stand without the norm and the gate of their "
-        "papers, so the size of the state is not the only difference.",
+        "values; small states and windows find fewer.** Recurrences stand without the norm and the "
+        "gate of their papers, so the size of the state is not the only difference.",
         "`recall`, one layer of width 32, trained with 8 pairs: share of values among 20 and 32 "
         "pairs",
         "`linear_attention` {recall/linear_attention}, `gated_deltanet` {recall/gated_deltanet}, "
@@ -153,7 +152,7 @@ FINDINGS = (
         "modern",
         "**Rotary positions copy less of long texts than no positions at all**, beside a causal "
         "convolution of width 3.",
-        "`causal_copy`: texts of up to 32 symbols, then of 64 and 128; share of symbols",
+        "`causal_copy`: texts of up to 32 symbols, then of 80 and 128; share of symbols",
         "`rope` {causal_copy/rope}, `nope` {causal_copy/nope}, `alibi` {causal_copy/alibi}, `fox` "
         "{causal_copy/fox}",
         "{causal_copy/nope}",

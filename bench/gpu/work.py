@@ -31,6 +31,8 @@ from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.timing.slot_block import measure_slots
 from reports.catalog import red_reasons
 
+LARGEST_S = 20.0
+"""For one search for the longest sequence (s)."""
 CODE_ROUNDS = "rounds[count=10,least=3,workloads=forward+forward_backward]"
 """How compiled code is timed beside the others."""
 MEASURES = (measure_ceilings, time_codes, largest_length, measure_block, measure_slots)
@@ -188,7 +190,14 @@ class Workshop:
                 what = f"{_names(chunk)} at {task}"
                 more = 0.0 if mine[0].cell.impl != "compiled" else COMPILED_S * len(mine)
                 seconds = 15.0 + 5.0 * len(mine) + more
-                yield self._piece(kind, what, seconds, measure, variants=[o.spec for o in mine])
+                yield self._piece(
+                    kind,
+                    what,
+                    seconds,
+                    measure,
+                    mine[0].cell.protocol,
+                    variants=[o.spec for o in mine],
+                )
 
     def _compiled(self) -> Iterator[Piece]:
         """PyTorch's fused attention, plain operations and `torch.compile` in the same rounds."""
@@ -211,7 +220,9 @@ class Workshop:
                 return found if isinstance(found, Reason) else [asdict(time) for time in found]
 
             what = f"{one.text} at {shape.show()}"
-            yield self._piece("compiled", what, 60.0, measure, variants=[one.spec])
+            yield self._piece(
+                "compiled", what, 60.0, measure, f"rounds={CODE_ROUNDS}", variants=[one.spec]
+            )
 
     def _largest(self) -> Iterator[Piece]:
         """The longest sequence that fits, forward and with gradients."""
@@ -238,14 +249,21 @@ class Workshop:
                         torch.device(kit.device),
                         getattr(torch, kit.dtype),
                         limit=kit.largest_limit,
-                        seconds=20.0,
+                        seconds=LARGEST_S,
                         left=left,
                     )
                     return found if isinstance(found, Reason) else asdict(found)
 
                 what = f"{one.text}, {workload.replace('_', ' and ')}"
+                limits = f"limit={kit.largest_limit},seconds={LARGEST_S:g}"
                 yield self._piece(
-                    "longest sequence", what, 30.0, measure, shape.show(), variants=[one.spec]
+                    "longest sequence",
+                    what,
+                    30.0,
+                    measure,
+                    shape.show(),
+                    limits,
+                    variants=[one.spec],
                 )
 
     def _trained(self) -> list[PlannedCell]:
@@ -287,9 +305,7 @@ class Workshop:
     ) -> Any:
         settings, stream = self.session.settings, self.session.stream
         with machine_lock(exclusive=True, say=partial(print, file=stream)):
-            return isolated(
-                function, *arguments, settings=settings, timeout_s=max(30.0, left), **named
-            )
+            return isolated(function, *arguments, settings=settings, timeout_s=left, **named)
 
 
 def _names(variants: Sequence[AskedVariant]) -> str:

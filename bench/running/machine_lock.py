@@ -106,6 +106,8 @@ def _lives(process: int) -> bool:
     """Whether there is such a process; one that was killed has left its line."""
     try:
         os.kill(process, 0)
+    except PermissionError:  # that of another user
+        return True
     except OSError:
         return False
     return True

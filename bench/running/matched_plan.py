@@ -20,6 +20,7 @@ from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.worker import WorkerSettings
 from bench.training.matching import BY_TIME, Matcher
+from results.comparable import options_between
 from results.environment import collect
 from results.json_values import as_object, as_text
 from results.store import Store
@@ -155,7 +156,7 @@ class _Matches:
         return collect(WorkerSettings.threads).machine
 
     def _like(self, cell: Cell) -> Cell:
-        """The baseline's cell beside a cell.
+        """The baseline's cell beside a cell: in the nearest network, of the same seed if it can.
 
         Raises:
             Refused: There is none.
@@ -172,7 +173,12 @@ class _Matches:
                 f"the plan holds no {self.baseline} on this task to have the size of; name the "
                 "task with --tasks."
             )
-        return next((one for one in beside if one.seed == cell.seed), beside[0])
+        # as reports compare: within the network that differs in fewest options
+        mine = parse(cell.backbone)
+        return min(
+            beside,
+            key=lambda one: (options_between(mine, parse(one.backbone)), one.seed != cell.seed),
+        )
 
 
 def _tell(line: str) -> None:

@@ -78,6 +78,10 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
         own.append(mine)
     asked = dict(request.specs)
     roster = [asked[name] for name in roster_of(request.preset) if name in asked]
+    if roster:  # what they are compared with stands there, too, whoever was asked
+        held = {spec.canonical.show() for spec in roster}
+        beside = [spec for _, spec in controls if spec.canonical.show() not in held]
+        roster = [*reversed(beside), *roster]
     shared = [
         quality_cell(request, spec, DefaultTask(task=task))
         for task in shared_tasks(request.preset)

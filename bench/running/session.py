@@ -253,7 +253,8 @@ class Session:
                 outside = replace(block[0], variant=canonical, revisions=revisions)
                 reference = next((c for c in block if c.variant == canonical), outside)
                 expected = sum(seconds[cell.id] for cell in wanted)
-                jobs.append(speed_job(wanted, reference, expected))
+                least_s = LEAST_TIMEOUT_S if self.patient else 0.0
+                jobs.append(speed_job(wanted, reference, expected, least_s))
         for _ in self._queue.run(jobs, 1, exclusive=True):
             pass
 

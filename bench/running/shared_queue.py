@@ -117,8 +117,17 @@ def longest_silence_s(planned: PlannedCell) -> float:
     return max(LEAST_TIMEOUT_S, SLACK * planned.seconds, CPU_SLACK * given)
 
 
-def speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:
-    """A job that times cells in one block, beside the reference."""
+def speed_job(
+    cells: tuple[Cell, ...], reference: Cell, expected: float, least_s: float = LEAST_TIMEOUT_S
+) -> Job:
+    """A job that times cells in one block, beside the reference.
+
+    Args:
+        cells: What is timed.
+        reference: What it is timed beside.
+        expected: How long that takes (s).
+        least_s: The least time that it is given (s); none where a machine is lent for minutes.
+    """
     what = f"{len(cells)} variants" if len(cells) > 1 else parse(cells[0].variant).name
     return Job(
         kind="speed",
@@ -126,7 +135,7 @@ def speed_job(cells: tuple[Cell, ...], reference: Cell, expected: float) -> Job:
         cells=cells,
         reference=reference,
         seconds=expected,
-        timeout_s=max(LEAST_TIMEOUT_S, SLACK * expected),
+        timeout_s=max(least_s, SLACK * expected),
     )
 
 
@@ -135,7 +144,8 @@ def _part(job: Job, cells: Sequence[Cell]) -> Job:
     if len(cells) == len(job.cells):
         return job
     assert job.reference is not None, "only speed blocks have several cells"
-    return speed_job(tuple(cells), job.reference, job.seconds * len(cells) / len(job.cells))
+    share, least_s = len(cells) / len(job.cells), min(LEAST_TIMEOUT_S, job.timeout_s)
+    return speed_job(tuple(cells), job.reference, share * job.seconds, least_s)
 
 
 def _said(result: JobResult) -> str:

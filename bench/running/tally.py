@@ -58,8 +58,8 @@ class Tally:
 
     @property
     def with_value(self) -> int:
-        """Asked cells that have a value."""
-        return self.counts["ok"] + self.before["ok"]
+        """Asked cells that have a value, of today's code or of earlier code that is kept."""
+        return sum(self.counts[one] + self.before[one] for one in ("ok", "other_code"))
 
     @property
     def failures(self) -> list[Status]:

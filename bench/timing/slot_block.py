@@ -68,13 +68,13 @@ def measure_slots(
     if not asked:
         return found
     base = _able(reference)
-    compared = not isinstance(base, Reason)
+    beneath = None if isinstance(base, Reason) else timed_layers(base)
     # without the baseline the first variant is the reference, and ratios to it are left out
     beside = next(iter(asked.values())) if isinstance(base, Reason) else _with(reference, base)
     measured = measure_block(list(asked.values()), beside, clock=clock, progress=progress)
     shape = parse_shape(reference.task)
     for name, cell in asked.items():
-        found[name] = _with_sizes(measured[cell.id], able[name], shape, compared=compared)
+        found[name] = _with_sizes(measured[cell.id], able[name], shape, beneath)
     return found
 
 
@@ -115,9 +115,16 @@ def _fitted_spec(variant: str, shape: AttendShape) -> VariantSpec:
 
 
 def _with_sizes(
-    outcome: Outcome, spec: VariantSpec, shape: AttendShape, *, compared: bool
+    outcome: Outcome, spec: VariantSpec, shape: AttendShape, beneath: int | None
 ) -> Outcome:
-    """The rows of a slot, and those of the heads that were used."""
+    """The rows of a slot, and those of the heads that were used.
+
+    Args:
+        outcome: What was measured of the whole stack.
+        spec: The variant, with the heads of the shape.
+        shape: What was asked.
+        beneath: Layers of the baseline; None where it was not timed.
+    """
     if isinstance(outcome, Reason):
         return outcome
     dims = dims_of_slot(spec, shape)
@@ -132,13 +139,17 @@ def _with_sizes(
         sizes["layers_count"] = layers
     x = float(shape.length)
     rows = [Row(metric=name, value=float(n), axis="length", x=x) for name, n in sizes.items()]
-    own = [_of_a_layer(row, layers) for row in outcome.rows if compared or not row.baseline]
+    own = [
+        _of_a_layer(row, beneath if row.baseline else layers)
+        for row in outcome.rows
+        if beneath is not None or not row.baseline
+    ]
     return Measured((*own, *rows), outcome.unmeasured)
 
 
-def _of_a_layer(row: Row, layers: int) -> Row:
-    """The value for one layer of a stack; a row of the baseline is that of one layer already."""
-    if layers == 1 or row.baseline or row.metric in OF_ANY_STACK:
+def _of_a_layer(row: Row, layers: int | None) -> Row:
+    """The value for one layer of a stack."""
+    if not layers or layers == 1 or row.metric in OF_ANY_STACK:
         return row
     each_s = row.metric.endswith("_per_s")
     return replace(row, value=row.value * layers if each_s else row.value / layers)

@@ -76,7 +76,7 @@ def evaluate(
                 start = clock()
                 said = backbone.generate(here, task.sizes.max_length, Mode(noise=DRAWS))
                 seconds += clock() - start
-                tokens += sum(len(row) + 1 for row in said.tokens)
+                tokens += sum(_steps(row, task.sizes) for row in said.tokens)
                 answer = replace(answer, generated=said.tokens)
                 if said.read_shares is not None:
                     answer = replace(answer, read_shares=said.read_shares)
@@ -125,12 +125,17 @@ def _read_for(
     return _by_row(backbone.output.read_share(trace, heard), heard.mask.sum(1).tolist())
 
 
+def _steps(words: Sequence[int], sizes: Sizes) -> int:
+    """How many symbols were decoded: the words and EOS, which one that was cut has not said."""
+    return min(len(words) + 1, sizes.max_length)
+
+
 def _heard(batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes) -> Batch:
     """The batch with what was said in the place of its targets."""
-    lengths = [len(row) + 1 for row in said]
+    lengths = [_steps(row, sizes) for row in said]
     targets = batch.targets.new_zeros(len(said), max(lengths))
-    for row, words in enumerate(said):
-        targets[row, : len(words) + 1] = targets.new_tensor([*words, sizes.eos])
+    for row, (words, length) in enumerate(zip(said, lengths, strict=True)):
+        targets[row, :length] = targets.new_tensor([*words, sizes.eos][:length])
     first = torch.full_like(targets[:, :1], sizes.bos)
     inputs = torch.cat((first, targets[:, :-1]), 1)
     inputs = torch.where(inputs < sizes.target_vocab, inputs, sizes.unk)

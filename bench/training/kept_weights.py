@@ -1,6 +1,8 @@
 """Weights of a trained network in a file, with the code and the data that made them."""
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,12 +28,24 @@ class Origin:
 
 
 def save_weights(system: torch.nn.Module, path: Path, origin: Origin) -> None:
-    """Write weights and what made them, as a whole."""
-    from safetensors.torch import save_model  # noqa: PLC0415  an optional feature's library
+    """Write weights and what made them, as a whole.
+
+    Raises:
+        OSError: The file cannot be written, as on a full disk.
+    """
+    from safetensors import SafetensorError  # noqa: PLC0415  an optional feature's library
+    from safetensors.torch import save_model  # noqa: PLC0415  the same
 
     told = {"code": origin.code, "data": json.dumps(origin.data)}
     with written_whole(path) as draft:
-        save_model(system, str(draft), metadata=told)
+        try:
+            save_model(system, str(draft), metadata=told)
+        except SafetensorError as error:
+            # the library hides the system's error in a text, and a full disk is no fault of a cell
+            number = re.search(r"os error (\d+)", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def load_weights(system: torch.nn.Module, path: Path, device: torch.device, origin: Origin) -> None:

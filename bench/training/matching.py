@@ -16,6 +16,7 @@ from bench.api.selector import parse
 from bench.api.task import TASKS, Task
 from bench.training.assemble import assemble
 from bench.training.network_size import forward_flops, parameters
+from bench.training.precision import place
 from bench.training.step_time import UNIT, refuse_noise, relative_time, step_seconds
 from bench.training.system import System
 
@@ -142,12 +143,12 @@ class Matcher:
         return self._steps[cell.id]
 
     def _built(self, cell: Cell) -> tuple[System, Task]:
-        place = (cell.task, cell.seed)
-        if place not in self._tasks:
-            self._tasks[place] = registry.make(TASKS, parse(cell.task), cell.seed, self.data_dir)
+        drawn = (cell.task, cell.seed)
+        if drawn not in self._tasks:
+            self._tasks[drawn] = registry.make(TASKS, parse(cell.task), cell.seed, self.data_dir)
         torch.manual_seed(cell.seed)
-        built = assemble(cell, self.data_dir, self._tasks[place])
-        return built.system, built.task
+        built = assemble(cell, self.data_dir, self._tasks[drawn])
+        return place(built.system, cell), built.task
 
 
 def _width(cell: Cell, knob: str) -> int | None:

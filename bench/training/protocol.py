@@ -40,7 +40,8 @@ class AdamProtocol(Config):
     evaluate_every: int = 100
     """Updates between validations."""
     stop_at: float = 0.0
-    """Stop once the ranking metric reaches this on validation; 0 for never."""
+    """Stop once the ranking metric, or with patience what chooses the weights, reaches this on
+    validation; 0 for never."""
     patience: int = 0
     """Halve the rate, or stop, after this many validations in a row without a better one, and test
     the weights of the best; 0 for never, and the last weights."""

@@ -11,6 +11,7 @@ from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.task import Task
 from bench.api.trace import Mode
+from bench.training.precision import computing
 from bench.training.protocol import read_protocol
 from bench.training.system import System
 
@@ -25,7 +26,14 @@ def step_seconds(system: System, task: Task, cell: Cell) -> Callable[[], float]:
     """A function that takes one step forward and backward, and returns its CPU time (s).
 
     The batch is the first one of training, the same in every step. The optimizer is left out.
+
+    Raises:
+        Refused: The cell is not trained on a processor.
     """
+    if cell.device != "cpu":
+        raise Refused(
+            "CPU time says nothing of a step on another device; use --match flops or params."
+        )
     generator = torch.Generator().manual_seed(cell.seed)
     batch = next(iter(task.training(read_protocol(cell.protocol).batch, generator)))
     system.train()
@@ -33,7 +41,8 @@ def step_seconds(system: System, task: Task, cell: Cell) -> Callable[[], float]:
     def step() -> float:
         started = clock()
         mode = Mode(read="train", noise=Noise(cell.seed))
-        terms, _ = system.losses(batch, mode, system.init_carry())
+        with computing(cell):
+            terms, _ = system.losses(batch, mode, system.init_carry())
         torch.stack(tuple(terms.values())).sum().backward()
         spent = clock() - started
         system.zero_grad(set_to_none=True)

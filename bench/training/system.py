@@ -125,7 +125,8 @@ def reverse_batch(batch: Batch) -> Batch:
     text = batch.sources[0]
     gold = None
     if batch.gold is not None:
-        links = batch.gold.transpose(1, 2)
+        # the share of a link in the row of a target word says nothing of the other direction
+        links = (batch.gold.transpose(1, 2) > 0).to(batch.gold.dtype)
         gold = links / links.sum(-1, keepdim=True).clamp(min=1)
     real = text.mask if text.mask is not None else torch.ones_like(text.tokens, dtype=torch.bool)
     start = batch.inputs[:, :1]

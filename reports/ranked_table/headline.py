@@ -13,7 +13,6 @@ from reports.ranked_table.harder_test import harder_test
 from reports.ranked_table.saturation import is_solved, nearly_all_solved
 from reports.ranked_table.steps_to_threshold import explanation, has_curves, steps_to_threshold
 
-
 PLANNED = "Outcomes and p values are those of the planned tests, which are of the whole test."
 
 

@@ -42,8 +42,8 @@ def ranked_lines(
         `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
         and `score_seeds`. `verdict` and `verdict_uniform` say how the tests against the baseline
         and the uniform baseline ended; these, `p_adjusted` and `effect_size` are of the whole test
-        also where the table shows a part of it. `timed_seeds` counts the seeds behind times of training.
-
+        also where the table shows a part of it. `timed_seeds` counts the seeds behind times of
+        training.
     """
     lines = [
         line for comparison in found for line in _comparison_lines(comparison, costs, certificates)

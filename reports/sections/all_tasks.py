@@ -33,12 +33,14 @@ HOW_TO_READ = (
     "Tasks of one use of attention are dependent, so all columns but the counts of comparisons "
     "count each use once; all diagnostic tests together are one use here. A use is won if the "
     "variant is significantly better in more of its comparisons than it is significantly worse, "
-    "lost if in fewer, and tied if in as many, such as none. {sign_test}P(better) is "
+    "lost if in fewer, and tied if in as many, such as none. {sign_test}The mean rank is the place "
+    "by the mean score and of how many variants, both averaged over uses. P(better) is "
     "the probability that a run is better than a run of the baseline, averaged over uses, with a "
     "95% bootstrap interval, or without one where there are fewer than three uses. The "
     "interquartile mean is that of the middle half of all runs, where 0 is uniform attention and "
     "1 the best possible score. A run of a use is the mean over its tasks, seed by seed; tasks "
-    "without a best possible score are left out. Bootstrap intervals of few seeds are too narrow. "
+    "without a best possible score are left out, and the last column says how many comparisons "
+    "have one, and of how many uses. Bootstrap intervals of few seeds are too narrow. "
     "Variants took part in different tasks, so the order of lines is not a ranking."
 )
 

@@ -134,7 +134,7 @@ class MemN2NNetwork(Backbone):
             slot = self.variant_slots()[hop % len(self.slot_list)]
             memory = self._memory(slot, story, hop)
             start = slot.start(memory, state)
-            context, attended = slot.attend(state, memory, start, **mode.call())
+            context, attended = slot.attend(state, memory, start, **mode.layer(hop).call())
             carried = state if self.carry is None else self.carry(state)
             state = carried + context
             answers.append(_by_token(attended, story))

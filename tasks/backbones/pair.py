@@ -127,11 +127,12 @@ class PairNetwork(Backbone):
         if batch.targets.shape[1] != 1:
             raise Refused("pair gives one label per pair, and this task has several words.")
         (one, seen_one, own_one), (two, seen_two, own_two) = (
-            self._encode(text, self._mode("self", mode)) for text in batch.sources
+            self._encode(text, self._mode("self", mode).layer(index))
+            for index, text in enumerate(batch.sources)
         )
         asked = self._mode("cross", mode)
         first, there, in_two = self._compare(one, seen_one, two, seen_two, asked)
-        second, back, in_one = self._compare(two, seen_two, one, seen_one, asked)
+        second, back, in_one = self._compare(two, seen_two, one, seen_one, asked.layer(1))
         states = torch.cat((first, second), -1).unsqueeze(1)
         nothing = states[..., :0]
         if self.held == "self":

@@ -131,9 +131,9 @@ class SnailNetwork(Backbone):
         x, slots = embedded, self.variant_slots()
         quiet = Mode(mode.read, mode.noise, mode.progress, want_weights=False)
         answers: list[Attended] = []
-        for block, slot in zip(self.convolutions, slots, strict=True):
+        for index, (block, slot) in enumerate(zip(self.convolutions, slots, strict=True)):
             x = block(x)
-            asked = mode if slot is slots[-1] else quiet
+            asked = (mode if slot is slots[-1] else quiet).layer(index)
             placed = slot.variant.embed(x, 0)
             state = slot.start(None, placed)
             own = (placed, None, None)

@@ -49,6 +49,9 @@ class Trained:
             if value == "timeout":
                 yield job, JobResult((Outcome(cell, "timeout", "took long."),))
                 continue
+            if value == "full disk":
+                yield job, JobResult((Outcome(cell, "failed", "no space.", environmental=True),))
+                continue
             metric = registry.find("task", "needle").target.ranking_metric().name
             rows = () if value is None else (Row(metric=metric, value=value, split="validation"),)
             if rows and self.seconds is not None:
@@ -251,8 +254,9 @@ def test_without_the_time_for_all_rates_none_is_tuned(calibrated):
     assert choice is None, "fewer than half of the entries were looked at"
 
 
-def test_a_trial_that_the_machine_had_no_time_for_is_no_trial(calibrated):
-    slow = {"value": "timeout"}
+@pytest.mark.parametrize("why", ["timeout", "full disk"])
+def test_a_trial_that_the_machine_ended_is_no_trial(calibrated, why):
+    slow = {"value": why}
 
     def score(cell):
         late = "additive" in cell.variant and length(cell) == 64

@@ -29,8 +29,8 @@ class NewNameConfig(Config):
 
     def __post_init__(self) -> None:
         """Check the weight."""
-        if self.weight < 0:
-            raise InvalidConfig(f"new_name: weight must be at least 0, got {self.weight}.")
+        if self.weight <= 0:
+            raise InvalidConfig(f"new_name: weight must be above 0, got {self.weight}.")
 
 
 @register(

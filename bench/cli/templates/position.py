@@ -31,8 +31,8 @@ class NewNameConfig(Config):
 
     def __post_init__(self) -> None:
         """Check the slope."""
-        if self.slope < 0:
-            raise InvalidConfig(f"new_name: slope must be at least 0, got {self.slope}.")
+        if self.slope <= 0:
+            raise InvalidConfig(f"new_name: slope must be above 0, got {self.slope}.")
 
 
 @register(

@@ -12,7 +12,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.call import Attended, AttendOptions
-from bench.api.combiner import Answers, AttachSlot, Combiner, CombinerSizes, Residual
+from bench.api.combiner import (
+    Answers,
+    AttachSlot,
+    Combiner,
+    CombinerSizes,
+    Residual,
+    of_source,
+)
 from bench.api.config import NoOptions
 from bench.api.registry import Citation, register
 from bench.api.source import Memory, State
@@ -55,8 +62,9 @@ class SerialCombiner(Combiner):
         """Query one source, add its context, and query the next with the sum."""
         contexts: list[Tensor] = []
         found: list[Attended] = []
-        for slot, one, memory, state in zip(self.slots, around, memories, states, strict=True):
-            context, attended = slot.attend(one.before(x), memory, state, **call)
+        parts = zip(self.slots, around, memories, states, strict=True)
+        for index, (slot, one, memory, state) in enumerate(parts):
+            context, attended = slot.attend(one.before(x), memory, state, **of_source(call, index))
             x = one.after(x, context)
             contexts.append(context)
             found.append(attended)

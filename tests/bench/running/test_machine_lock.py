@@ -55,6 +55,19 @@ def test_who_waits_says_for_whom_and_how_to_go_on_without_timing(monkeypatch, tm
     assert sentence.endswith("so that timing stays alone; --no-speed leaves timing out ...")
 
 
+def test_who_waits_names_a_process_of_another_user(monkeypatch, tmp_path):
+    lock = tmp_path / "machine.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, str(lock))
+    lock.write_text("+ 4242 2026-01-01 00:00:00\n")
+
+    def forbidden(process, signal):
+        raise PermissionError
+
+    monkeypatch.setattr(locks.os, "kill", forbidden)
+    (sentence,) = waits(monkeypatch, exclusive=True)
+    assert "PID 4242 since 2026-01-01" in sentence
+
+
 def test_a_lock_file_does_not_grow_while_runs_are_timed(monkeypatch, tmp_path):
     monkeypatch.setenv(LOCK_VARIABLE, str(tmp_path / "machine.lock"))
     for _ in range(3):

@@ -68,6 +68,19 @@ def test_a_network_is_matched_with_the_baselines_whatever_its_learning_rate():
     assert backbones(found) == backbones(matched())
 
 
+def test_a_network_has_the_size_of_the_baseline_in_the_nearest_network():
+    """As reports compare them: a baseline may stand in two networks of one name."""
+    other = "rnn_seq2seq[encoder=uni_rnn]"
+    made = plan(replace(SMALL, seeds=1))
+    twice = [
+        *made.quality,
+        *plan(replace(SMALL, seeds=1, backbone=other)).quality,
+    ]
+    found = match_plan(replace(made, quality=twice), None)
+    alone = matched(seeds=1, backbone=other)
+    assert backbones(alone)["multi_dimensional"] <= backbones(found)["multi_dimensional"]
+
+
 def test_what_cannot_be_matched_is_left_out_with_the_command_that_runs_it_as_it_is(monkeypatch):
     decoder = registry.find(BACKBONES, "transformer_decoder").target
     monkeypatch.setattr(decoder, "sized_by", ("width",))

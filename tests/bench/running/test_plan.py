@@ -199,6 +199,16 @@ def test_the_roster_runs_on_the_further_task(quick):
     assert {canonical(name) for name in roster} <= {c.variant for c in cells}
 
 
+def test_what_variants_are_compared_with_stands_on_the_further_task_whoever_was_asked():
+    (task,) = shared_tasks("quick")
+    made = plan(Request(variants="canon,general", seeds=2))
+    stood = {c.variant for c in made.cells if c.task.partition("[")[0] == task}
+    beside = {canonical(name) for name in (*uniform_baselines(), "scaled_dot")}
+    assert stood == beside | {canonical("canon"), canonical("general")}
+    alone = plan(Request(variants="hard_exact", seeds=2))
+    assert task not in {c.task.partition("[")[0] for c in alone.cells}
+
+
 def test_quick_fits_its_budget_on_two_cores_with_every_variant_trained():
     made = plan(Request(jobs=2))
     assert 900 < made.seconds <= PRESETS["quick"].budget_s

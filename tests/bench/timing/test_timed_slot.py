@@ -31,10 +31,10 @@ def cell(variant, shape=SHAPE):
     )
 
 
-def measured(*variants, shape=SHAPE):
+def measured(*variants, shape=SHAPE, baseline="scaled_dot"):
     cells = [cell(name, shape) for name in variants]
     measure = measure_slots if shape.place == "slot" else measure_block
-    found = measure(cells, cell("scaled_dot", shape))
+    found = measure(cells, cell(baseline, shape))
     return {one.variant: found[one.id] for one in cells}
 
 
@@ -199,6 +199,20 @@ def test_what_stands_beside_a_stack_is_not_divided():
         for name, one in both.items()
     }
     assert beside["cla"] == beside["scaled_dot"] == {2 * 8 * SHAPE.length * FLOAT}
+
+
+def test_a_stack_is_a_layer_too_where_it_is_the_baseline():
+    for one in measured("cla", "scaled_dot", baseline="cla").values():
+        beside = {row.metric: row.value for row in one.rows if row.baseline == "reference"}
+        if one is not None and beside.get("parameters_count"):
+            assert beside["parameters_count"] == 3 * 8 * 8
+    (own, other) = (
+        {row.metric: row.value for row in found.rows if bool(row.baseline) == beside}
+        for beside in (False, True)
+        for found in [measured("cla", baseline="cla")["cla"]]
+    )
+    for name in ("state_bytes", "parameters_count", "forward_flops_counted_count"):
+        assert own[name] == other[name]
 
 
 def test_a_step_needs_what_it_computes_and_no_copy_of_its_cache():

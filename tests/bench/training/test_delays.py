@@ -75,7 +75,8 @@ def test_the_delay_of_a_decoding_task_is_that_of_what_was_said(backbone, smoke, 
         (answer,) = evaluate(task, there, "validation", torch.device("cpu"), lambda: 0.0).answers
     assert answer.generated == said
     assert answer.read_shares is not None
-    assert [len(row) for row in answer.read_shares] == [len(words) + 1 for words in said]
+    cut = task.sizes.max_length
+    assert [len(row) for row in answer.read_shares] == [min(len(words) + 1, cut) for words in said]
     # word by word through the decoder, one sentence alone
     for row in (0, 1):
         forced = replace(
@@ -92,7 +93,7 @@ def test_the_delay_of_a_decoding_task_is_that_of_what_was_said(backbone, smoke, 
         )
         with torch.no_grad():
             wanted = there(forced, Mode()).read_share[0]
-        assert answer.read_shares[row] == pytest.approx(wanted.tolist())
+        assert answer.read_shares[row] == pytest.approx(wanted.tolist()[:cut])
 
 
 def test_a_search_that_streams_tells_its_delays_itself(smoke, monkeypatch):
@@ -110,11 +111,24 @@ def test_a_search_that_streams_tells_its_delays_itself(smoke, monkeypatch):
         patch.delattr("bench.training.evaluate._read_for")
         streamed = answers()
     there.search = registry.make("search", parse("greedy"), task.sizes)
-    cut = task.sizes.max_length
     for one, other in zip(streamed, answers(), strict=True):
         assert one.generated == other.generated
         for shares, wanted in zip(one.read_shares, other.read_shares, strict=True):
-            assert shares == pytest.approx(wanted[:cut])
+            assert shares == pytest.approx(wanted)
+
+
+def test_a_sentence_that_was_cut_has_not_said_its_end(smoke):
+    """So it has no delay of one, and no symbol more than were decoded counts for its speed."""
+    built = network(smoke, "raffel_monotonic")
+    task, there = built.task, built.system.there
+    task.decodes = True
+    there.project.bias.data[task.sizes.eos] -= 1e6
+    found = evaluate(task, there, "validation", torch.device("cpu"), lambda: 0.0)
+    rows = [row for answer in found.answers for row in answer.generated]
+    delays = [row for answer in found.answers for row in answer.read_shares]
+    cut = task.sizes.max_length
+    assert {len(row) for row in rows} == {len(row) for row in delays} == {cut}
+    assert found.decoded_tokens == cut * len(rows)
 
 
 def test_a_rationale_has_rows_of_its_selection_and_other_encoders_have_none(smoke):

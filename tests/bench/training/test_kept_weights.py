@@ -1,11 +1,15 @@
 """Kept weights say what made them, and are read for nothing else."""
 
+import errno
+
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_model
 from torch import nn
 
 from bench.api.errors import DataUnavailable
+from bench.running.runner import reason_of
 from bench.training.kept_weights import Origin, load_weights, save_weights
 
 OURS = Origin(code="0123456789ab", data={"data/words.txt": "ba9876543210"})
@@ -32,6 +36,19 @@ def test_weights_come_back_as_they_were(tmp_path):
     save_weights(before, tmp_path / "one", OURS)
     load_weights(after, tmp_path / "one", HERE, OURS)
     assert torch.equal(before[0].weight, after[0].weight)
+
+
+def test_a_full_disk_is_an_error_of_the_system(tmp_path, monkeypatch):
+    """So that a training of hours is not stored as failed (ADR 29)."""
+
+    def full(*_, **__):
+        raise SafetensorError("Error while serializing: I/O error: No space left (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_model", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        save_weights(tied(), tmp_path / "one", OURS)
+    assert raised.value.errno == errno.ENOSPC
+    assert reason_of(raised.value).environmental
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,16 @@ def test_reversed_gold_is_transposed_and_its_rows_sum_to_one_or_to_zero():
     assert not gold[1, 2:].any()
 
 
+def test_reversed_gold_counts_links_and_not_their_shares():
+    """A target word with two links gives each half, and one of them may have no other."""
+    batch = by_hand()
+    gold = torch.zeros_like(batch.gold)
+    gold[0, 0, :2] = 0.5
+    gold[0, 1, 1] = 1
+    back = reverse_batch(replace(batch, gold=gold)).gold
+    assert back[0].tolist() == [[1, 0, 0, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+
+
 def test_reversing_twice_gives_the_batch_back():
     batch = by_hand()
     again = reverse_batch(reverse_batch(batch))

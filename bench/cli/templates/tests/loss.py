@@ -19,5 +19,5 @@ def test_golden_entropy_of_the_targets_that_are_scored(seen):
 
 
 def test_a_negative_weight_is_refused():
-    with pytest.raises(InvalidConfig, match="weight must be at least 0"):
+    with pytest.raises(InvalidConfig, match="weight must be above 0"):
         build_config(find("loss", "new_name").config, {"weight": -1.0}, "new_name")

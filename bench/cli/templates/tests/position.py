@@ -17,7 +17,7 @@ def test_energy_falls_by_the_slope_with_each_step(component, ask, draw):
 
 
 def test_a_negative_slope_and_places_without_distances_are_refused():
-    with pytest.raises(InvalidConfig, match="slope must be at least 0"):
+    with pytest.raises(InvalidConfig, match="slope must be above 0"):
         variants.build("new_name[slope=-1.0]", dim=8, heads=2)
     with pytest.raises(Refused, match="distances need one sequence"):
         variants.build("new_name", dim=8, heads=2, regime="cross")
