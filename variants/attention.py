@@ -137,10 +137,10 @@ class Attention(Slot):
             )
         if own is not None:
             own = (own[0], key_mask(own[1], own[0]), own[2])
-        draws = self.training and "train" in self.variant.reads
-        if draws and call.get("read") is None:
+        if self.training and call.get("read") is None:
             call["read"] = "train"
-            call.setdefault("noise", _noise())
+            if "train" in self.variant.reads:  # it draws
+                call.setdefault("noise", _noise())
         return super().attend(x, memory, state, own=own, below=below, **call)
 
 

@@ -36,7 +36,8 @@ class GivenMask(Mask):
         allowed, log_post_weight = self.own.window(call)
         given = call.extras[ALLOWED]
         assert isinstance(given, Tensor)
-        given = given.transpose(1, 2)
+        # a part of a call has only the keys up to its queries
+        given = given.transpose(1, 2)[..., : call.memory.num_keys]
         return (given if allowed is None else allowed & given), log_post_weight
 
 
@@ -49,7 +50,7 @@ class GivenEnergies(Position):
         """The numbers of these queries."""
         given = call.extras[ADDED]
         assert isinstance(given, Tensor)
-        return given.transpose(1, 2)
+        return given.transpose(1, 2)[..., : call.memory.num_keys]
 
 
 def with_given_mask(chain: Chain) -> Chain:

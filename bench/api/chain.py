@@ -119,9 +119,14 @@ class Chain(Variant):
         )
 
     def _can_forget(self) -> bool:
-        """Whether a cache may lose old keys: it has other lengths then, which nobody may go by."""
+        """Whether a cache may lose old keys: it has other lengths then, which nobody may go by.
+
+        A mask that lets all keys be seen, or those at a distance, goes by none; others may count
+        keys, or need far ones.
+        """
         return (
             self.normalizer.visible_alone
+            and (self.mask.kind == "full" or self.mask.reach is not None)
             and not self.has_features
             and "dot_form" in self.score.gives
             and "weighted_sum" in self.readout.gives

@@ -129,8 +129,8 @@ class Task:
     """What of its test training has seen too, and what tells learning from memory all the same;
     a sentence for the page of tasks and the report, empty where there is nothing to say."""
     seen_under: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """Values of the options of which `seen_in_training` speaks, by their names. A task with other
-    values does not note it; nothing where it holds of all."""
+    """Values of the options of which `seen_in_training` speaks, by their names, a tuple of several.
+    A task with other values does not note it; nothing where it holds of all."""
     written_example: ClassVar[tuple[str, str]] = ("", "")
     """Source and target of the first example of `examples`, for pages that are made where the data
     are not; empty where the data are in every data directory."""
@@ -159,9 +159,15 @@ class Task:
         self.chance = self.chance_of(config)
         self.notes: dict[str, str] = {}
         """What a report prints beside the numbers: metric signatures, data hashes."""
-        spoken_of = self.seen_under.items()
-        if self.seen_in_training and all(getattr(config, name) == it for name, it in spoken_of):
+        if self.seen_in_training and self._is_spoken_of(config):
             self.notes[SEEN] = self.seen_in_training
+
+    def _is_spoken_of(self, config: Config) -> bool:
+        """Whether `seen_in_training` is about these options."""
+        return all(
+            getattr(config, name) in (values if isinstance(values, tuple) else (values,))
+            for name, values in self.seen_under.items()
+        )
 
     def note_fewer(self, part: str, asked: int, found: int) -> None:
         """Note a part that has fewer rows than its option asks for, as a file cut short has.

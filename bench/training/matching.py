@@ -148,7 +148,8 @@ class Matcher:
             self._tasks[drawn] = registry.make(TASKS, parse(cell.task), cell.seed, self.data_dir)
         torch.manual_seed(cell.seed)
         built = assemble(cell, self.data_dir, self._tasks[drawn])
-        return place(built.system, cell), built.task
+        place(built.system, cell)
+        return built.system, built.task
 
 
 def _width(cell: Cell, knob: str) -> int | None:

@@ -86,7 +86,8 @@ def _rounded(means: NDArray[np.float64]) -> NDArray[np.float64]:
 
     It would break a tie, and ranks are all that counts here.
     """
-    return np.round(means / (np.abs(means).max() or 1.0), 12)
+    units: NDArray[np.float64] = means / (np.abs(means).max() or 1.0)
+    return units.round(12)
 
 
 def _redrawn(

@@ -106,7 +106,9 @@ class Pooling(Backbone):
             return self.query.expand(rows, 1, -1)
         if encoded.mask is None:
             return encoded.states[:, length - 1 :]
-        end = (encoded.mask.sum(1) - 1).clamp(min=0)
+        # an encoder that selects tokens leaves a mask with holes
+        place = torch.arange(length, device=encoded.mask.device)
+        end = torch.where(encoded.mask, place, 0).amax(1)
         return encoded.states[torch.arange(rows, device=end.device), end].unsqueeze(1)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:

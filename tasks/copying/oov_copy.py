@@ -141,11 +141,16 @@ class OovCopy(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.decodes = config.decode
-        self.trained_to = config.length
+        self.trained_to = self.trained_to_of(config)
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
         words = FIRST + config.vocab
         self.sizes = Sizes((words,), words, config.beyond + 1)
+
+    @classmethod
+    def trained_to_of(cls, config: OovCopyConfig) -> float:
+        """The longest source of training."""
+        return float(config.length)
 
     @classmethod
     def chance_of(cls, config: OovCopyConfig) -> float:

@@ -118,6 +118,11 @@ class AfterMarker(Task):
         self.sizes = Sizes((words,), words, config.beyond)
 
     @classmethod
+    def trained_to_of(cls, config: AfterMarkerConfig) -> float:
+        """The length of training."""
+        return float(config.length)
+
+    @classmethod
     def chance_of(cls, config: AfterMarkerConfig) -> float:
         """Any one symbol."""
         return 1 / config.vocab

@@ -7,7 +7,9 @@ validation has all levels of the test.
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
+from statistics import fmean
 from typing import ClassVar, Literal
 
 import torch
@@ -114,10 +116,12 @@ class Diagnostic(Task):
         return found
 
     def baselines(self) -> Mapping[str, float]:
-        """The answer that is most frequent in training."""
+        """The answer that is most frequent in training, on the levels that rank."""
         train = self.draw(COUNTED, self.inside, torch.Generator().manual_seed(self.seed))
-        test = self.evaluation("test")[self.tested.index(self.inside)]
-        return {"most frequent answer": most_frequent_answer(train, test)}
+        beyond = [level > self.inside for level in self.tested]
+        ranks = beyond if self._beyond else [level == self.inside for level in self.tested]
+        tests = compress(self.evaluation("test"), ranks)
+        return {"most frequent answer": fmean(most_frequent_answer(train, one) for one in tests)}
 
     def samples(self, answers: Sequence[Answer], count: int) -> list[Sample]:
         """First examples: input, right answers, predictions."""
@@ -137,6 +141,10 @@ class Diagnostic(Task):
         rows = torch.arange(min(2, self.evaluate))
         return self.evaluation("test")[self.tested.index(self.inside)].select(rows)
 
+    @property
+    def _beyond(self) -> bool:
+        """Whether what ranks is about levels beyond those of training."""
+        return self.headline is not None and self.headline.kind == "beyond_training"
+
     def _levels(self, split: Split) -> tuple[int, ...]:
-        beyond = self.headline is not None and self.headline.kind == "beyond_training"
-        return self.tested if split == "test" or beyond else (self.inside,)
+        return self.tested if split == "test" or self._beyond else (self.inside,)

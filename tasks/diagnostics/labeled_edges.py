@@ -99,6 +99,11 @@ class LabeledEdges(Diagnostic):
         self.sizes = Sizes((), words, config.beyond, relations=config.labels + 1)
 
     @classmethod
+    def trained_to_of(cls, config: LabeledEdgesConfig) -> float:
+        """The nodes of a graph in training."""
+        return float(config.length)
+
+    @classmethod
     def chance_of(cls, config: LabeledEdgesConfig) -> float:
         """Any one symbol."""
         return 1 / config.symbols

@@ -94,7 +94,8 @@ class Nesting(Diagnostic):
         ),
     )
     pipeline_check = (
-        "At the quick size the seeds of every network overlap with those of uniform attention."
+        "When it was marked, at the quick size the seeds of every network overlapped with those "
+        "of uniform attention."
     )
     presets = {
         "smoke": TaskPreset(

@@ -78,7 +78,8 @@ class Parity(Diagnostic):
         ),
     )
     pipeline_check = (
-        "At the quick size the seeds of every network overlap with those of uniform attention."
+        "When it was marked, at the quick size the seeds of every network overlapped with those "
+        "of uniform attention."
     )
     presets = {
         "smoke": TaskPreset(

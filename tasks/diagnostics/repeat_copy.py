@@ -79,6 +79,18 @@ class RepeatCopy(Diagnostic):
             for name in ("ntm_memory", "scaled_dot", "uniform")
         ),
     )
+    seen_in_training = (
+        "At the quick size (seed 0) training has seen 114 of the 128 test inputs of 3 symbols and "
+        "1 of 6 (126 and 3 where the count is always 1), but none that is longer than those of "
+        "training. A network may have memorized the short ones, but no longer ones."
+    )
+    seen_under = {
+        "length": 6,
+        "beyond": 12,
+        "repeats": (1, 2),
+        "vocab": 8,
+        "evaluate": 128,
+    }
     presets = {
         "smoke": TaskPreset(
             options="repeat_copy[length=3,beyond=5,repeats=2,evaluate=16]",
@@ -111,6 +123,11 @@ class RepeatCopy(Diagnostic):
         """The first of them; counts stand before."""
         longest = config.beyond * (config.repeats + 1) + 1
         self.sizes = Sizes((), self.symbols + config.vocab, longest)
+
+    @classmethod
+    def trained_to_of(cls, config: RepeatCopyConfig) -> float:
+        """The longest pattern of training."""
+        return float(config.length)
 
     @classmethod
     def chance_of(cls, config: RepeatCopyConfig) -> float:

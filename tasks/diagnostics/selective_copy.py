@@ -107,6 +107,11 @@ class SelectiveCopy(Diagnostic):
         self.sizes = Sizes((words,), words, config.beyond + 1)
 
     @classmethod
+    def trained_to_of(cls, config: SelectiveCopyConfig) -> float:
+        """The length of training."""
+        return float(config.length)
+
+    @classmethod
     def chance_of(cls, config: SelectiveCopyConfig) -> float:
         """EOS, or one symbol, everywhere."""
         return best_word(config.vocab, [config.chosen])

@@ -98,6 +98,11 @@ class Sorting(Diagnostic):
         self.sizes = Sizes((words,), words, config.beyond + 1)
 
     @classmethod
+    def trained_to_of(cls, config: SortingConfig) -> float:
+        """The longest list of training."""
+        return float(config.length)
+
+    @classmethod
     def chance_of(cls, config: SortingConfig) -> float:
         """EOS, or one symbol, everywhere."""
         return best_word(config.vocab, [config.length])

@@ -2,7 +2,7 @@
 
 Press et al., 2023, "Measuring and narrowing the compositionality gap in language models",
 https://arxiv.org/abs/2210.03350, is about questions of this form. One attention step cannot answer;
-it takes two layers, or two hops. A quick run is too short to learn it: all mechanisms are tied.
+it takes two layers, or two hops. A quick run is too short for most mechanisms to learn it.
 
 Deviations: symbols instead of facts in words. Training has questions that one lookup answers, too;
 they are not scored.
@@ -65,7 +65,8 @@ class TwoLookup(Diagnostic):
     axis = "difficulty"
     comparison = (*ROSTER, *COPYING)
     pipeline_check = (
-        "At the quick size the seeds of every network overlap with those of uniform attention."
+        "When it was marked, at the quick size the seeds of every network overlapped with those "
+        "of uniform attention."
     )
     presets = {
         "smoke": TaskPreset(

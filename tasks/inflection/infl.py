@@ -3,8 +3,8 @@
 Four rules that are hard for a network that reads only from left to right: a suffix whose vowel
 agrees with the last vowel of the stem, as in Finnish and Turkish; a change of that vowel, as in
 German plurals; a prefix and a suffix, as in German participles; and a last letter that is dropped.
-The language is invented, and every training word is new. The setting is that of Cotterell et al.,
-2017, https://aclanthology.org/K17-2001.
+The language is invented, so that no word is known from elsewhere; short ones repeat. The setting is
+that of Cotterell et al., 2017, https://aclanthology.org/K17-2001.
 """
 
 from collections.abc import Iterator
@@ -90,6 +90,10 @@ class RuleInflection(Inflection):
     True
     """
 
+    seen_in_training = (
+        "At the quick size (seed 0) training has seen 9 of the 256 test words with their tags."
+    )
+    seen_under = {"syllables": 4, "evaluate": 256}
     presets = {
         "smoke": TaskPreset(
             options="infl[syllables=2,evaluate=24]",

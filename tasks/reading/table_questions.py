@@ -134,6 +134,11 @@ class TableQuestions(Task):
         middle = (config.rows + config.more_rows) // 2
         self.tested = tuple(sorted({config.rows, middle, config.more_rows}))
 
+    @classmethod
+    def trained_to_of(cls, config: TableQuestionsConfig) -> float:
+        """The rows of a table in training."""
+        return float(config.rows)
+
     def training(self, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
         """Fresh tables and questions."""
         while True:

@@ -205,7 +205,7 @@ class Transduction(Task):
         super().__init__(config, seed, data_dir)
         self.config = config
         self.decodes = config.decode
-        self.trained_to = config.max_length
+        self.trained_to = self.trained_to_of(config)
         # the dictionary is part of the task, not of the run: all seeds translate alike
         table = torch.randperm(config.vocab, generator=torch.Generator().manual_seed(7)) + FIRST
         self.table = torch.cat((torch.arange(FIRST), table))
@@ -213,6 +213,11 @@ class Transduction(Task):
         words = config.vocab + FIRST
         self.sizes = Sizes((words,), words, grow * config.beyond + 1)
         self.pool = self._symbols(config.pairs, self.seeded(1)) if config.pairs else None
+
+    @classmethod
+    def trained_to_of(cls, config: TransductionConfig) -> float:
+        """The longest source of training."""
+        return float(config.max_length)
 
     @classmethod
     def chance_of(cls, config: TransductionConfig) -> float:

@@ -152,8 +152,13 @@ class TwoSource(Task):
         self.config = config
         words = config.vocab + FIRST
         sources = 2 if config.read == "both" else 1
-        self.trained_to = config.max_length
+        self.trained_to = self.trained_to_of(config)
         self.sizes = Sizes((words,) * sources, words, config.beyond + 1)
+
+    @classmethod
+    def trained_to_of(cls, config: TwoSourceConfig) -> float:
+        """The longest source of training."""
+        return float(config.max_length)
 
     @classmethod
     def chance_of(cls, config: TwoSourceConfig) -> float:

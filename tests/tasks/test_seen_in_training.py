@@ -14,6 +14,8 @@ STRINGS = {"2 symbols": 256, "4": 59, "6": 1, "8": 1, "12": 0, "16": 0}
 COUNTED = {
     "parity": {"6 bits": 0, "12 bits": 250, "18 bits": 0, "24 bits": 0},
     "nesting": {"depth 1": 226, "depth 2": 15, "depth 3": 1, "depth 4": 0, "depth 5": 0},
+    "repeat_copy": {"3 symbols": 114, "6": 1, "9": 0, "12": 0},
+    "infl": {"the first half of the test": 9, "the second half": 0},
     **dict.fromkeys(("transduction", "string_alignment", "taught_strings"), STRINGS),
 }
 """Test examples of each level, of 256, that a quick run of seed 0 has seen."""
@@ -51,6 +53,9 @@ def test_strings_of_the_test_that_training_has_seen_are_as_many_as_told(name):
         "taught_strings[evaluate=32]",
         "nesting[depth=2,deeper=3]",
         "parity[length=12,beyond=48,evaluate=128]",
+        "repeat_copy[repeats=3]",
+        "infl[syllables=3]",
+        "composition[group=s5]",
     ],
 )
 def test_sizes_of_which_the_sentence_does_not_speak_have_no_note(options):

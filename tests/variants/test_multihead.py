@@ -367,3 +367,18 @@ def test_an_option_with_another_name_is_refused_with_the_nearest_one():
 def test_dropout_is_a_probability(dropout):
     with pytest.raises(InvalidConfig, match="dropout is a probability"):
         variants.as_multihead("mha", 8, 2, dropout=dropout)
+
+
+@pytest.mark.parametrize("kind", ["padding", "energies"])
+def test_a_mask_may_come_with_a_long_text_that_is_answered_in_parts(kind):
+    """Parts have the keys up to their queries, and a mask has all."""
+    mine = variants.as_multihead("scaled_dot", 32, 4, causal=True, batch_first=True)
+    mine = mine.double().eval()
+    x = drawn(9, 512, 32)
+    more = {"key_padding_mask": torch.arange(512).expand(9, -1) < 3}
+    if kind == "energies":
+        more = {"attn_mask": torch.full((512, 512), float("-inf")).triu(1) + drawn(512, 512)}
+    with torch.no_grad():
+        found, _ = mine(x, x, x, need_weights=False, **more)
+        wanted, _ = mine(x, x, x, need_weights=True, **more)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)

@@ -285,3 +285,41 @@ def test_an_output_is_a_layer():
     nll = layer.nll(*given, targets=targets, mask=mask, extended=extended, num_extra=3)
     chosen = found.gather(-1, targets[..., None])[..., 0]
     torch.testing.assert_close(nll, torch.where(mask, -chosen, 0.0))
+
+
+@pytest.mark.parametrize("name", ["scaled_dot[normalizer=hardmax]", "max_readout"])
+def test_what_learns_by_a_straight_gradient_learns_in_a_model_of_ones_own(name):
+    attention = built(name, "cross", heads=2).train()
+    attention(drawn(2, 3, 8), drawn(2, 5, 8, seed=1)).sum().backward()
+    grad = attention.heads.to_query.weight.grad
+    assert grad is not None
+    assert bool(grad.any())
+
+
+@pytest.mark.parametrize("mask", ["moba[block=4]", "bigbird[block=4]", "last_key", "lsh"])
+def test_a_cache_keeps_what_a_mask_may_need_though_a_span_is_short(mask):
+    """Such masks go by the number of cached keys, or by far ones."""
+    torch.manual_seed(0)
+    attention = built(f"adaptive_span[largest=4,ramp=2,mask={mask}]", "causal").double().eval()
+    x = drawn(1, 40, 8).double()
+    with torch.no_grad():
+        state, words = attention.start(None, x[:, :1]), []
+        for t in range(x.shape[1]):
+            word = x[:, t : t + 1]
+            output, attended = attention.attend(word, None, state, own=(word, None, None))
+            state = attended.state
+            words.append(output)
+        torch.testing.assert_close(torch.cat(words, 1), attention(x))
+
+
+@pytest.mark.parametrize("mask", ["strided[stride=3]", "moba[block=2]", "bigbird[block=2]"])
+def test_an_index_of_keys_stands_beside_a_mask_that_differs_by_head(mask):
+    torch.manual_seed(0)
+    name, x = f"scaled_dot[mask={mask},normalizer=dsa[chosen=3]]", drawn(1, 24, 8)
+    attention, plain = (
+        built(name, "causal", heads=2, impl=impl).eval() for impl in ("auto", "eager")
+    )
+    attention.variant.gather_from = 2
+    plain.load_state_dict(attention.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(attention(x), plain(x), rtol=1e-4, atol=1e-5)

@@ -26,6 +26,7 @@ from bench.api.source import Source, Tree, leaf
 from variants.heads.grouped import NormedHeads
 from variants.heads.projections import oracle_linear, split_heads, width_of_head
 from variants.heads.query_key_norm import RmsNorm
+from variants.precision import at_least_single
 
 PAPER = Citation(text="Lin et al., 2025", url="https://arxiv.org/abs/2503.02130", where="section 3")
 EPS = 1e-6
@@ -114,8 +115,9 @@ class FoxProHeads(NormedHeads):
     ) -> Float[Tensor, "B H L E"]:
         """Norm, then gate."""
         if self.gain is not None:
-            size = (output.square().mean(-1, keepdim=True) + EPS).rsqrt()
-            output = output * size * self.gain.unsqueeze(1)
+            wide = at_least_single(output)  # squares leave the range of float16
+            size = (wide.square().mean(-1, keepdim=True) + EPS).rsqrt()
+            output = (wide * size).to(output.dtype) * self.gain.unsqueeze(1)
         if self.to_gate is None:
             return output
         return output * split_heads(self.to_gate(x), self.dims.heads).sigmoid()

@@ -35,6 +35,7 @@ from variants.heads.projections import (
     split_heads,
     width_of_head,
 )
+from variants.precision import at_least_single
 
 EPS = 1e-5
 """Added to the mean square in the norm of the output."""
@@ -167,7 +168,9 @@ class ShortConvolutionHeads(Concatenated, ProjectedHeads):
     ) -> Float[Tensor, "B H L Ev"]:
         """Norm, then gate."""
         if self.gain is not None:
-            output = output * (output.square().mean(-1, keepdim=True) + EPS).rsqrt() * self.gain
+            wide = at_least_single(output)  # squares leave the range of float16
+            normed = wide * (wide.square().mean(-1, keepdim=True) + EPS).rsqrt()
+            output = normed.to(output.dtype) * self.gain
         if self.to_gate is None:
             return output
         opened = split_heads(self.to_gate(x), self.dims.heads)

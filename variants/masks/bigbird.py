@@ -100,11 +100,11 @@ class BigBirdMask(Mask):
         before = block <= own[:, None]
         surely = ((block - own[:, None]).abs() <= config.near) | (block < config.ends)
         surely = (surely | (own[:, None] < config.ends))[None]
-        last = (call.memory.source.length - 1).view(-1, 1, 1) // config.block
-        exists = block <= last
-        if call.causal:
-            exists = exists & before
+        if call.causal:  # places count padding in front, too, and the number of keys does not
+            exists = before
         else:
+            last = (call.memory.source.length - 1).view(-1, 1, 1) // config.block
+            exists = block <= last
             surely = surely | (block > last - config.ends) | (own[:, None] > last - config.ends)
         if not config.random:
             return (surely & exists).unsqueeze(1)

@@ -26,6 +26,7 @@ from bench.api.registry import Citation, DefaultTask, Recipe, register, register
 from bench.api.shapes import Allowed
 from variants.masks.window_keys import window_keys
 from variants.per_head_linear import per_head_linear, uniform_per_head
+from variants.precision import at_least_single
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,16 +77,16 @@ class LocalPredictedMask(Mask):
         self.v = nn.Parameter(uniform_per_head(dims.heads, dims.query_width, 1))
 
     def center(self, call: Call) -> Float[Tensor, "B Hq L 1"]:
-        """Predicted positions, in keys."""
+        """Predicted positions, in keys; half precision cannot count them."""
         hidden = torch.tanh(per_head_linear(call.query, self.query_map))
-        share = torch.sigmoid(per_head_linear(hidden, self.v))
+        share = torch.sigmoid(at_least_single(per_head_linear(hidden, self.v)))
         return share * call.memory.source.length.view(-1, 1, 1, 1)
 
     def window(self, call: Call) -> tuple[Allowed, Float[Tensor, "B Hq L S"]]:
         """Keys within the window, and the Gaussian's logarithm."""
         distance = call.key_position - self.center(call)
         near = distance.abs() <= self.window_size
-        return call.within(near), self._log_post_weight(distance)
+        return call.within(near), self._log_post_weight(distance).to(call.query.dtype)
 
     def gather(self, call: Call) -> Windows:
         """The keys from the first one within D of the center on."""
@@ -94,7 +95,8 @@ class LocalPredictedMask(Mask):
         index, real, place = window_keys(call, first, 2 * self.window_size + 1)
         distance = place - center
         near = distance.abs() <= self.window_size
-        return Windows(index, real & near, self._log_post_weight(distance))
+        log_post_weight = self._log_post_weight(distance).to(call.query.dtype)
+        return Windows(index, real & near, log_post_weight)
 
     def _log_post_weight(self, distance: Float[Tensor, "*n"]) -> Float[Tensor, "*n"]:
         return -distance.square() / (2 * (self.window_size / 2) ** 2)

@@ -22,12 +22,12 @@ from bench.api.mask import Mask, Windows
 from bench.api.one_query import OneQuery
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Key
-from bench.api.source import Memory, Tree, leaf
+from bench.api.source import Memory, Tree, leaf, leaves
 from variants.block_means import block_means
 from variants.one_sequence import CAUSAL_ONLY
 
-MEAN = "mean"
-"""What is carried: means of the keys of closed blocks."""
+MEAN, REAL = "mean", "real"
+"""What is carried: means of the keys of closed blocks, and whether they hold any real key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,9 @@ class MobaMask(Mask):
         return self._none(torch.empty(shape, dtype=like.dtype, device=like.device))
 
     def _none(self, key: Key) -> Tree:
-        """Means of no blocks."""
-        return {MEAN: key.detach()[:, :, :0]}
+        """Means of no blocks, none of which holds a real key."""
+        none = key.detach()[:, :, :0]
+        return {MEAN: none, REAL: none.new_zeros(key.shape[0], 0, dtype=torch.bool)}
 
     def advance(self, call: Call, state: Tree) -> Tree:
         """Add the means of the blocks that have been closed."""
@@ -98,8 +99,9 @@ class MobaMask(Mask):
             return state
         some = slice(known * self.size, whole * self.size)
         real = None if source.mask is None else source.mask[:, some]
-        mean, _ = block_means(source.key[:, :, some].detach(), real, self.size)
-        return call.join({MEAN: before}, {MEAN: mean})
+        mean, count = block_means(source.key[:, :, some].detach(), real, self.size)
+        more = {MEAN: mean, REAL: count > 0}
+        return call.join(leaves(state, more), more)
 
     def window(self, call: Call) -> tuple[Allowed, None]:
         """Blocks, then their keys."""
@@ -138,6 +140,8 @@ class MobaMask(Mask):
         affinity = call.query.detach() @ expand_heads(mean, call.query.shape[1]).transpose(-1, -2)
         numbers = torch.arange(mean.shape[2], device=mean.device)
         before = numbers < call.position[:, None] // self.size
+        # nobody likes padding, whose mean of zero would be liked more than many a block
+        before = before & leaf(known, REAL)[:, None, None, :blocks]
         ranked = affinity.masked_fill(~before, float("-inf"))
         return ranked.topk(min(self.chosen - 1, mean.shape[2]), -1).indices, blocks
 

@@ -131,7 +131,8 @@ class Based(Turned, FeatureAttention):
         kept = torch.cat((before.unsqueeze(2), self._series(key).mT @ value), 2).cumsum(2)
         if not empty or kept.shape[2] > 2:
             read = read + self._series(query) @ kept[:, :, :-1]
-        return read.flatten(2, 3)[:, :, :length], kept[:, :, -1]
+        # a copy, without the memory of the chunks before
+        return read.flatten(2, 3)[:, :, :length], kept[:, :, -1].clone()
 
     def _series(self, x: Float[Tensor, "B H *n W"]) -> Float[Tensor, "B H *n F"]:
         """[1, x / d'^(1/4), x x' / sqrt(2 d')]."""

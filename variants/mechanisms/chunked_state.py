@@ -45,6 +45,12 @@ class Steps(NamedTuple):
     erase: Float[Tensor, "B H M E"] | None = None
     """a, what is subtracted before writing; None where nothing is."""
 
+    def to(self, dtype: torch.dtype) -> "Steps":
+        """The same in a format."""
+        query, key, value = (x.to(dtype) for x in self[:3])
+        log_decay, erase = (None if x is None else x.to(dtype) for x in self[3:])
+        return Steps(query, key, value, log_decay, erase)
+
     def cut(self, some: slice) -> "Steps":
         """Some of the steps."""
         query, key, value = (x[:, :, some] for x in self[:3])
@@ -80,6 +86,11 @@ def run(
         at_once: Chunks that are answered together. By default 1 on a processor, and on a GPU as
             many as make `AT_ONCE` chunks of all rows and heads.
     """
+    kind = state.device.type
+    if torch.is_autocast_enabled(kind):  # products in half precision would lose what sums need
+        wide = steps.to(state.dtype)
+        with torch.autocast(kind, enabled=False):
+            return run(wide, state, chunk, at_once)
     if at_once is None:
         rows, heads = state.shape[:2]
         at_once = 1 if state.device.type == "cpu" else max(1, AT_ONCE // (rows * heads))
@@ -139,7 +150,7 @@ def _chunks(steps: Steps, state: Matrix, chunk: int) -> tuple[Float[Tensor, "B H
     every = _every(through, key.mT @ value, state)
     earlier = every[:, :, :-1]
     written = value if erase is None else value - erase @ earlier
-    return (within @ written + query @ earlier).flatten(2, 3), every[:, :, -1]
+    return (within @ written + query @ earlier).flatten(2, 3), every[:, :, -1].clone()
 
 
 def _every(

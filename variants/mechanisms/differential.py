@@ -205,7 +205,8 @@ class Differential(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Pair by pair, unit by unit."""
         heads, length, _ = query.shape
-        num_keys, group = source.num_keys, heads // source.key.shape[1]
+        num_keys = source.num_keys
+        group, value_group = (heads // x.shape[1] for x in (source.key, source.value))
         share = self._oracle_share(query.new_zeros(()))
         more = [
             self.oracle_position_energy(
@@ -222,7 +223,7 @@ class Differential(Biased):
                 for part, added in zip(self.maps, more, strict=True)
             ]
             weights.append(maps[0] - share * maps[1])
-            values = source.value[0, head // group]
+            values = source.value[0, head // value_group]
             total = torch.zeros_like(values[0])
             for s in range(num_keys):
                 total = total + weights[-1][s] * values[s]

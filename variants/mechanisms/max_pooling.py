@@ -77,11 +77,11 @@ class MaxPooling(Variant):
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
         """The larger of two values, key by key and feature by feature."""
         heads, length, _ = query.shape
-        group = heads // source.key.shape[1]
+        value_group = heads // source.value.shape[1]
         found = []
         for head in range(heads):
-            largest = list(source.value[0, head // group, 0])
-            for value in source.value[0, head // group, 1:]:
+            largest = list(source.value[0, head // value_group, 0])
+            for value in source.value[0, head // value_group, 1:]:
                 largest = [max(x, y) for x, y in zip(value, largest, strict=True)]
             found += [torch.stack(largest)] * length
         return torch.stack(found).unflatten(0, (heads, length)), None

@@ -152,11 +152,11 @@ class MemN2N(Biased):
         **call: Unpack[OracleOptions],
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Hop by hop, one query at a time."""
-        group = query.shape[0] // source.key.shape[1]
+        group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
         more = self.oracle_position_energy(query, source, read, **call)
         outputs, rows = [], []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
-            key, first = source.key[0, head // group], source.value[0, head // group]
+            key, first = source.key[0, head // group], source.value[0, head // value_group]
             visible = place + 1 if self.dims.regime == "causal" else len(key)
             value, kept = first, query[head, place]
             asked, weights = kept, torch.zeros_like(key[:, 0])

@@ -99,7 +99,8 @@ class Mesa(Turned, StateRecurrence):
             found.append(self._solved(every, steps.query[:, :, some]))
         solved = steps._replace(query=torch.cat(found, 2))
         output, matrix = run(solved, matrix)
-        carried = {"matrix": matrix, "products": products}
+        # a copy, without the memory of the tokens before
+        carried = {"matrix": matrix, "products": products.clone()}
         return MixResult(output.to(call.query.dtype), None, carried, {})
 
     def _solved(

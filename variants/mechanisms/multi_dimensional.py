@@ -132,11 +132,12 @@ class MultiDimensionalAttention(Variant):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Feature by feature and key by key."""
         heads, length, _ = query.shape
-        group, num_keys = heads // source.key.shape[1], source.num_keys
+        num_keys = source.num_keys
+        group, value_group = (heads // x.shape[1] for x in (source.key, source.value))
         outputs, weights = [], []
         for head, place in ((h, p) for h in range(heads) for p in range(length)):
             visible = place + 1 if self.dims.regime == "causal" else num_keys
-            value = source.value[0, head // group]
+            value = source.value[0, head // value_group]
             energies = [
                 self._oracle_energy(head, query[head, place], source.key[0, head // group, s])
                 for s in range(visible)

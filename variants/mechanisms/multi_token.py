@@ -127,7 +127,8 @@ class MultiToken(Biased):
         if call.edit is not None:
             weights = call.edit(weights, call)
         output = weights @ expand_heads(source.value, heads)
-        last = query[:, :, query.shape[2] - self.queries + 1 :]
+        # a copy, without the memory of the queries before
+        last = query[:, :, query.shape[2] - self.queries + 1 :].clone()
         return MixResult(output, weights, {QUERIES: last}, {})
 
     def _asking(self, mask: Bool[Tensor, "B S"], count: int) -> Bool[Tensor, "B 1 l 1"]:
@@ -154,11 +155,12 @@ class MultiToken(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Every pair of a query and a key looks at the pairs around it."""
         heads, length, _ = query.shape
-        num_keys, group = source.num_keys, heads // source.key.shape[1]
+        num_keys = source.num_keys
+        group, value_group = (heads // x.shape[1] for x in (source.key, source.value))
         more = self.oracle_position_energy(query, source, read, **call)
         outputs, weights = [], []
         for head in range(heads):
-            key, value = source.key[0, head // group], source.value[0, head // group]
+            key, value = source.key[0, head // group], source.value[0, head // value_group]
             energy = {
                 (t, s): query[head, t] @ key[s] * self.scale + more[head, t, s]
                 for t in range(length)

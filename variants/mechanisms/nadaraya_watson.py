@@ -194,10 +194,10 @@ class NadarayaWatson(Variant):
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Kernels of distances, pair by pair."""
-        group = query.shape[0] // source.key.shape[1]
+        group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
         outputs, rows = [], []
         for head, place in ((h, p) for h in range(query.shape[0]) for p in range(query.shape[1])):
-            keys, values = source.key[0, head // group], source.value[0, head // group]
+            keys, values = source.key[0, head // group], source.value[0, head // value_group]
             beta = self.beta(query).expand(query.shape[0], 1, query.shape[2])[head, 0]
             distances = {
                 s: _oracle_distance(query[head, place], keys[s], beta)

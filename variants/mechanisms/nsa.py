@@ -278,8 +278,9 @@ class Nsa(Biased):
         for t in range(length):
             for g in range(groups):
                 members = range(g * heads // groups, (g + 1) * heads // groups)
+                values = [source.value[0, h * source.value.shape[1] // heads] for h in members]
                 rows = [(query[h, t], more[h, t]) for h in members]
-                branches = self._oracle_group(rows, source.key[0, g], source.value[0, g], t)
+                branches = self._oracle_group(rows, source.key[0, g], values, t)
                 for h, parts in zip(members, branches, strict=True):
                     gates = [1 / (1 + torch.exp(-number)) for number in given[t, h]]
                     found[h, t] = sum(
@@ -294,21 +295,22 @@ class Nsa(Biased):
         self,
         queries: list[tuple[Float[Tensor, " E"], Float[Tensor, " S"]]],
         key: Float[Tensor, "S E"],
-        value: Float[Tensor, "S Ev"],
+        values: list[Float[Tensor, "S Ev"]],
         t: int,
     ) -> list[tuple[Tensor, Tensor, Tensor]]:
         """What the three branches of each head read, for heads that share keys.
 
-        A head comes as its query, and what positions add to the energy of each key.
+        A head comes as its query, and what positions add to the energy of each key; values are its
+        own.
         """
         size, own = self.size, t // self.size
         blocks = [range(n * size, (n + 1) * size) for n in range(own + 1)]
         closed = [n for n in range(own + 1) if blocks[n][-1] <= t]
         means = [torch.stack([key[s] for s in blocks[n]]).mean(0) for n in closed]
-        mean_values = [torch.stack([value[s] for s in blocks[n]]).mean(0) for n in closed]
-        nothing = torch.zeros_like(value[0])
+        nothing = torch.zeros_like(values[0][0])
         coarse, importance = [], dict.fromkeys(closed, 0.0)
-        for one, more in queries:
+        for (one, more), value in zip(queries, values, strict=True):
+            mean_values = [torch.stack([value[s] for s in blocks[n]]).mean(0) for n in closed]
             added = [torch.stack([more[s] for s in blocks[n]]).mean(0) for n in closed]
             weights = self._oracle_weights(one, means, added)
             pairs = zip(weights, mean_values, strict=True)
@@ -319,7 +321,7 @@ class Nsa(Biased):
         others = sorted((n for n in closed if n not in kept), key=lambda n: -importance[n])
         kept |= set(others[: self.chosen - len(kept)])
         found = []
-        for (one, more), whole in zip(queries, coarse, strict=True):
+        for (one, more), value, whole in zip(queries, values, coarse, strict=True):
             parts = []
             for seen in (
                 [s for s in range(t + 1) if s // size in kept],

@@ -194,10 +194,10 @@ class NtmMemory(Variant):
         self, query: Float[Tensor, "Hq L Eq"], source: Source, read: Read, **call: object
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
         """One head after the other, one step after the other, slot by slot."""
-        group = query.shape[0] // source.key.shape[1]
+        group, value_group = (query.shape[0] // x.shape[1] for x in (source.key, source.value))
         found = []
         for head in range(query.shape[0]):
-            key, value = source.key[0, head // group], source.value[0, head // group]
+            key, value = source.key[0, head // group], source.value[0, head // value_group]
             zero = value.new_zeros(())
             memory = [torch.zeros_like(value[0]) for _ in range(self.slots)]
             reads = writes = [zero + float(slot == 0) for slot in range(self.slots)]

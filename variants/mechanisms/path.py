@@ -200,10 +200,10 @@ class Path(Variant):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Transform every earlier key at every token, then score them all."""
         heads, length, width = query.shape
-        group = heads // source.key.shape[1]
+        group, value_group = (heads // x.shape[1] for x in (source.key, source.value))
         outputs, rows = [], []
         for head in range(heads):
-            kv = head // group
+            kv, of_value = head // group, source.value[0, head // value_group]
             extras = {name: leaf(source.extras, name)[0, kv] for name in self.key_inputs}
             keys: list[Tensor] = []
             forgotten: list[Tensor] = []
@@ -221,9 +221,9 @@ class Path(Variant):
                 scores = [torch.dot(query[head, place], k) / width**0.5 for k in keys]
                 scores = [s + f for s, f in zip(scores, forgotten, strict=True)]
                 weights = oracle_softmax(torch.stack(scores), [True] * len(keys))
-                total = torch.zeros_like(source.value[0, kv, 0])
+                total = torch.zeros_like(of_value[0])
                 for s in range(len(keys)):
-                    total = total + weights[s] * source.value[0, kv, s]
+                    total = total + weights[s] * of_value[s]
                 outputs.append(total)
                 rows.append(functional.pad(weights, (0, source.num_keys - len(keys))))
         shape = (heads, length)

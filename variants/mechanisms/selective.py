@@ -82,7 +82,8 @@ class Selective(Biased):
         if call.edit is not None:
             weights = call.edit(weights, call)
         output = weights @ expand_heads(call.memory.source.value, heads)
-        return MixResult(output, weights, {LOWERED: lowered[:, -1]}, {})
+        # a copy, without the memory of the queries before
+        return MixResult(output, weights, {LOWERED: lowered[:, -1].clone()}, {})
 
     def oracle(
         self,
@@ -93,7 +94,8 @@ class Selective(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Token by token; the first head's energies are kept as they come."""
         heads, length, _ = query.shape
-        num_keys, group = source.num_keys, heads // source.key.shape[1]
+        num_keys = source.num_keys
+        group, value_group = (heads // x.shape[1] for x in (source.key, source.value))
         more = self.oracle_position_energy(query, source, read, **call)
         lowered = [query.new_zeros(()) for _ in range(num_keys)]
         rows = []
@@ -118,7 +120,7 @@ class Selective(Biased):
         weights = torch.stack([torch.stack([row[h] for row in rows]) for h in range(heads)])
         outputs = [
             sum(
-                (weights[h, t, s] * source.value[0, h // group, s] for s in range(num_keys)),
+                (weights[h, t, s] * source.value[0, h // value_group, s] for s in range(num_keys)),
                 torch.zeros_like(source.value[0, 0, 0]),
             )
             for h in range(heads)

@@ -88,7 +88,8 @@ class TalkingHeads(Biased):
     ) -> tuple[Float[Tensor, "Hq L Ev"], Float[Tensor, "Hq L S"]]:
         """Query by query, with all heads of it."""
         heads, length, _ = query.shape
-        num_keys, group = source.num_keys, heads // source.key.shape[1]
+        num_keys = source.num_keys
+        group, value_group = (heads // x.shape[1] for x in (source.key, source.value))
         more = self.oracle_position_energy(query, source, read, **call)
         rows = []
         for t in range(length):
@@ -108,7 +109,7 @@ class TalkingHeads(Biased):
         weights = torch.stack([torch.stack([row[h] for row in rows]) for h in range(heads)])
         outputs = [
             sum(
-                (weights[h, t, s] * source.value[0, h // group, s] for s in range(num_keys)),
+                (weights[h, t, s] * source.value[0, h // value_group, s] for s in range(num_keys)),
                 torch.zeros_like(source.value[0, 0, 0]),
             )
             for h in range(heads)

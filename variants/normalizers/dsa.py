@@ -99,10 +99,16 @@ class DsaNormalizer(Normalizer):
         return Normalized(weights, terms={KL: apart.to(energy.dtype)})
 
     def gather(self, call: Call, allowed: Allowed | None) -> Windows | None:
-        """The keys of the highest scores; nothing while everything is read."""
+        """The keys of the highest scores; nothing while everything is read.
+
+        Nor where heads may see other keys, because the index key of a copied window is one of all
+        heads.
+        """
         if call.progress < self.config.warm_up:
             return None
         allowed = call.written_allowed if allowed is None else allowed
+        if allowed.shape[1] > 1:
+            return None
         index = at_least_single(index_scores(call, leaf(call.memory.source.extras, KEY).squeeze(1)))
         return listed(best_keys(index, allowed, self.config.chosen), self.config.chosen)
 

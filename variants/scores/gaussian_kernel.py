@@ -57,8 +57,9 @@ class GaussianKernelConfig(Config):
 class GaussianKernelScore(Score):
     """-beta/2 |q - k|^2 = beta (q.k - |k|^2 / 2) - beta/2 |q|^2; time O(L S E) per head.
 
-    Softmax cancels the last term, so that fused attention reads it as a dot product with one more
-    unit. In a raw slot it needs queries and keys of equal width.
+    Fused attention reads it as a dot product with two more units, which hold the two norms: softmax
+    would cancel that of the query, and a sink beside it would not. In a raw slot it needs queries
+    and keys of equal width.
     """
 
     needs = frozenset({"equal_width"})
@@ -96,10 +97,12 @@ class GaussianKernelScore(Score):
         return product - beta * (of_query + half.transpose(-1, -2))
 
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float]:
-        """[q, 1] times beta and [k, -|k|^2 / 2], which leaves out the query's own norm."""
+        """[q, 1, -|q|^2 / 2] times beta and [k, -|k|^2 / 2, 1]."""
         half = leaf(call.memory.parts, self.branch, "half")
-        query = functional.pad(call.query, (0, 1), value=1.0)
-        return self.beta() * query, torch.cat((call.memory.source.key, -half), -1), 1.0
+        of_query = call.query.square().sum(-1, keepdim=True) / -2
+        query = torch.cat((functional.pad(call.query, (0, 1), value=1.0), of_query), -1)
+        key = torch.cat((call.memory.source.key, -half), -1)
+        return self.beta() * query, functional.pad(key, (0, 1), value=1.0), 1.0
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The squared distance, key by key."""

@@ -202,17 +202,15 @@ def test_what_stands_beside_a_stack_is_not_divided():
 
 
 def test_a_stack_is_a_layer_too_where_it_is_the_baseline():
-    for one in measured("cla", "scaled_dot", baseline="cla").values():
-        beside = {row.metric: row.value for row in one.rows if row.baseline == "reference"}
-        if one is not None and beside.get("parameters_count"):
-            assert beside["parameters_count"] == 3 * 8 * 8
-    (own, other) = (
-        {row.metric: row.value for row in found.rows if bool(row.baseline) == beside}
-        for beside in (False, True)
-        for found in [measured("cla", baseline="cla")["cla"]]
+    found = measured("cla", "scaled_dot", baseline="cla")
+    own, beside = (
+        {row.metric: row.value for row in found["cla"].rows if row.baseline == whose}
+        for whose in ("", "reference")
     )
     for name in ("state_bytes", "parameters_count", "forward_flops_counted_count"):
-        assert own[name] == other[name]
+        assert own[name] == beside[name]
+    single = {row.metric: row.value for row in found["scaled_dot"].rows if row.baseline}
+    assert single["parameters_count"] == own["parameters_count"]
 
 
 def test_a_step_needs_what_it_computes_and_no_copy_of_its_cache():

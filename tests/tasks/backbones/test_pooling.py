@@ -1,6 +1,7 @@
 """What asks the pooled sequence: a learned vector, or the last real state."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from bench.api.batch import Text
 from bench.api.errors import InvalidConfig
 from bench.api.trace import Mode
+from tasks.backbones.pooling import Encoded, Pooling
 
 SMALL = "pooling[embedding=8,encoder=uni_rnn,query=last]"
 
@@ -26,6 +28,14 @@ def test_the_state_of_the_last_real_token_asks(built, near):
     expected = torch.stack([states[row, length - 1] for row, length in enumerate(lengths)])
     near(trace.states, expected[:, None])
     near(backbone(batch, Mode()).states, states[:, -1:])
+
+
+def test_the_last_token_that_an_encoder_selects_asks():
+    """A selection is no prefix, so that the count of its tokens says nothing of the last one."""
+    states = torch.arange(12.0).view(2, 6, 1)
+    mask = torch.tensor([[0, 1, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0]], dtype=torch.bool)
+    asked = Pooling._ask(SimpleNamespace(query=None), Encoded(states, mask, states[:, 0]))
+    assert asked.flatten().tolist() == [4.0, 6.0]
 
 
 def test_padding_changes_no_answer(built, near):

@@ -90,6 +90,30 @@ def test_fewer_heads_of_keys_than_of_values_are_certified(mechanism):
     assert found.green(), found.failed
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        "differential",
+        "talking_heads",
+        "multi_token",
+        "selective",
+        "nsa",
+        "path",
+        "nadaraya_watson",
+        "multi_dimensional",
+        "memn2n",
+        "act",
+        "ntm_memory",
+        "hopfield",
+    ],
+)
+def test_loops_read_the_values_of_their_own_head_where_keys_are_shared(mechanism):
+    chosen = f"{mechanism}[head=short_convolution[heads=4,key_heads=2]]"
+    found = certify(chosen, checks=("oracle",))
+    assert "oracle" in found.passed
+    assert found.green(), found.failed
+
+
 def test_heads_of_keys_divide_those_of_values():
     with pytest.raises(InvalidConfig, match="key_heads must divide heads=4, got 3"):
         slot("heads=4,key_heads=3")

@@ -1,7 +1,10 @@
 import pytest
+import torch
 
 import variants
+from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.source import Memory, Source
 
 REST = "near=1,ends=1"
 
@@ -19,6 +22,17 @@ def test_vectorized_code_equals_the_loops(equals_oracle, regime, options):
 def of_blocks(rows, size=2):
     """Keys of each query as the blocks they are of."""
     return [sorted({s // size for s in row}) for row in rows]
+
+
+def test_a_query_behind_padding_sees_its_own_key():
+    """Places count padding, and the number of real keys does not."""
+    attention = variants.build("bigbird[block=4,random=0]", dim=8, heads=1, regime="causal")
+    mask = attention.variant.mask
+    key = torch.randn(1, 1, 13, 8, generator=torch.Generator().manual_seed(0))
+    real = torch.arange(13) < 3
+    real[12] = True
+    call = Call(key[:, :, 12:], Memory(Source(key, key, real[None])), 12, causal=True)
+    assert mask.window(call)[0][0, 0, 0].nonzero().flatten().tolist()[-1] == 12
 
 
 def test_neighbors_and_both_ends_are_always_seen(places):

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 import variants
+from bench.api.call import Call
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.source import Source
+from bench.api.source import Memory, Source
 
 
 def with_center(mask, share):
@@ -30,6 +31,22 @@ def zeros(keys, heads=1, width=2):
 def test_the_published_window_and_other_scores_equal_the_loops(equals_oracle):
     equals_oracle("luong_local_p", heads=None, dim=4, source_dim=6, keys=30, queries=3)
     equals_oracle("luong_local_p[window=1,score=additive[width=3]]")
+
+
+def test_half_precision_counts_places_exactly(beneath):
+    """From place 256 on, bfloat16 knows even places alone."""
+    variant = beneath("luong_local_p[window=10]", heads=1, widths=(2, 2, 2)).bfloat16()
+    with_center(variant.mask, 0.5)
+    query = unit_query().bfloat16()
+    source = Source(*[torch.zeros(1, 1, 600, 2, dtype=torch.bfloat16)] * 2)
+    call = Call(query, Memory(source), 0, causal=False)
+    center = float(variant.mask.center(call).detach())
+    assert center == pytest.approx(300, abs=1.5)
+    allowed, log_post_weight = variant.mask.window(call)
+    seen = allowed.flatten().nonzero().flatten()
+    assert seen.tolist() == [s for s in range(600) if abs(s - center) <= 10]
+    found = log_post_weight.flatten()[seen].float()
+    torch.testing.assert_close(found, -((seen - center) ** 2) / 50, rtol=0.01, atol=0.001)
 
 
 def test_golden_weights_around_a_center_between_keys(beneath, answer):

@@ -57,6 +57,20 @@ def test_a_query_sees_its_own_block_and_the_best_ones_before(block, chosen, leng
             assert found[head, t].tolist() == wanted
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_block_of_padding_alone_is_never_chosen(seed):
+    """Its mean is zero, which many a query would like more than a real block."""
+    query, key = drawn(1, 1, 1, DIM, seed=seed), drawn(1, 1, 13, DIM, seed=seed + 1)
+    key[:, :, :4] = -query
+    real = torch.arange(13) < 5
+    real[12] = True
+    mask = built("moba[block=4,chosen=2]").variant.mask
+    call = Call(query, Memory(Source(key, key, real[None])), 12, causal=True)
+    found = mask.window(call)[0][0, 0, 0].nonzero().flatten().tolist()
+    assert found in ([0, 1, 2, 3, 12], [4, 12])
+    assert int(mask.gather(call).allowed.sum()) == len(found)
+
+
 def test_means_are_made_once(monkeypatch):
     attention, x = built("moba[block=4,chosen=2]"), drawn(2, 17, DIM)
     made = []

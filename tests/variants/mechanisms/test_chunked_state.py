@@ -125,3 +125,24 @@ def test_what_is_written_under_a_unit_key_is_read_back_exactly():
     steps = steps._replace(query=steps.key, erase=steps.key)
     output, _ = run(steps, state)
     torch.testing.assert_close(output, steps.value, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+def test_sums_are_exact_where_networks_are_trained_in_half_precision(at_once):
+    """Autocast takes products of float32 in bfloat16, in which no triangular system is solved."""
+    rng = torch.Generator().manual_seed(0)
+    query, key, value, erase = (torch.randn(1, 2, 16, 4, generator=rng) / 4 for _ in range(4))
+    steps = Steps(query, key, value, None, erase)
+    state = torch.zeros(1, 2, 4, 4)
+    wanted = run(steps, state, 4, at_once)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = run(steps, state, 4, at_once)
+        half = run(Steps(query.bfloat16(), key, value, None, erase), state, 4, at_once)
+    torch.testing.assert_close(found, wanted)
+    assert half[0].dtype == torch.float32
+
+
+def test_the_matrix_in_the_end_holds_no_memory_of_the_chunks_before():
+    query = torch.randn(1, 2, 64, 4, generator=torch.Generator().manual_seed(0))
+    _, state = run(Steps(query, query, query), torch.zeros(1, 2, 4, 4), 4, 16)
+    assert state.untyped_storage().nbytes() == state.nbytes

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 import variants
+from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.source import Source
 
@@ -43,14 +44,28 @@ def test_keys_of_one_length_make_it_the_dot_product_times_beta(component, ask, d
     torch.testing.assert_close(found, torch.softmax(3.0 * dot, -1), rtol=0, atol=1e-12)
 
 
-def test_its_dot_form_is_its_energy_but_for_a_constant_of_each_query(component, ask, draw):
+def test_its_dot_form_is_its_energy(component, ask, draw):
     drawn = draw()
     score = component("score", "gaussian_kernel")
     call = ask(drawn.query, drawn.source, parts={"score": score.prepare(drawn.source)})
     query, key, scale = score.dot_form(call)
-    left_out = score.energy(call, None) - query @ key.mT * scale
-    constant = -score.beta() / 2 * drawn.query.square().sum(-1, keepdim=True)
-    torch.testing.assert_close(left_out, constant.expand_as(left_out), rtol=0, atol=1e-12)
+    found = query @ key.mT * scale
+    torch.testing.assert_close(found, score.energy(call, None), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("sink", ["softmax_off_by_one", "learned_sink"])
+def test_beside_a_sink_fused_code_reads_what_the_weights_say(beneath, draw, sink):
+    """A sink has an energy of its own, so that no part of the others may be left out."""
+    drawn = draw()
+    variant = beneath(f"gaussian_kernel[normalizer={sink}]")
+    rows, heads, _, width = drawn.query.shape
+    like = QueryShape(rows, heads, width, drawn.query.dtype, drawn.query.device)
+    memory = variant.prepare(drawn.source)
+    outputs = [
+        variant.attend(drawn.query, memory, variant.start(memory, like), want_weights=wanted).output
+        for wanted in (True, False)
+    ]
+    torch.testing.assert_close(*outputs)
 
 
 @pytest.mark.parametrize("regime", ["cross", "causal"])
