@@ -2,20 +2,9 @@
 
 from bench.api.axes import AXES
 from bench.api.cell import Cell
+from bench.api.ours import is_ours
 from bench.api.registry import registrations
 from bench.api.selector import parse, walk
-
-OURS = ("bench", "variants", "tasks", "results", "reports")
-"""Packages of this project; other modules register what is not ours."""
-
-
-def is_ours(module: str) -> bool:
-    """Whether a module belongs to this project.
-
-    >>> is_ours("variants.scores.dot"), is_ours("bench_plugin_mine")
-    (True, False)
-    """
-    return module.partition(".")[0] in OURS
 
 
 def runs_foreign_code(cell: Cell) -> bool:

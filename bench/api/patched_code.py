@@ -17,7 +17,7 @@ from types import FunctionType, ModuleType
 import numpy as np
 import torch
 
-from bench.api.foreign import is_ours
+from bench.api.ours import is_ours
 
 Code = Mapping[tuple[object, str], object]
 """What stands under a name of a module or a class."""

@@ -21,6 +21,7 @@ from bench.api.config import (
     first_defaults,
 )
 from bench.api.errors import InvalidConfig, UnknownName
+from bench.api.ours import is_ours
 from bench.api.selector import Selector, parse, parse_names
 
 T = TypeVar("T")
@@ -147,6 +148,8 @@ class Declared(TypedDict, total=False):
 
 
 _ENTRIES: dict[str, dict[str, Registration[object]]] = {axis: {} for axis in AXES}
+NAMED_ALONE = ("recipe", "mechanism", *VARIANT_AXES)
+"""Axes of which a name by itself is a variant."""
 _CHANGED: set[tuple[str, str]] = set()
 """What has an option whose default has changed since it was added."""
 
@@ -189,9 +192,27 @@ def add_registration(new: Registration[object]) -> None:
             f"{new.axis} {new.name!r} of {new.module} is already registered by {old.module}; "
             "choose another name."
         )
+    _refuse_taken_variant(new)
     _ENTRIES[new.axis][new.name] = new
     if first_defaults(new.config):
         _CHANGED.add((new.axis, new.name))
+
+
+def _refuse_taken_variant(new: Registration[object]) -> None:
+    """Refuse a variant of a plug-in that would stand for one of ours wherever it is named.
+
+    Raises:
+        InvalidConfig: A variant of ours, of another axis, has this name.
+    """
+    if new.axis not in NAMED_ALONE or is_ours(new.module):
+        return
+    for axis in NAMED_ALONE:
+        old = _ENTRIES[axis].get(new.name)
+        if axis != new.axis and old is not None and is_ours(old.module):
+            raise InvalidConfig(
+                f"{new.axis} {new.name!r} of {new.module} has the name of the {axis} of "
+                f"{old.module}, which is asked for by its name alone; choose another name."
+            )
 
 
 def _origin(item: Registration[object]) -> tuple[str, str]:
@@ -236,7 +257,7 @@ def registrations(axis: str) -> Mapping[str, Registration[object]]:
 def listed_variants() -> dict[str, Registration[object]]:
     """Everything that is listed as a variant: it has a default task."""
     found: dict[str, Registration[object]] = {}
-    for axis in ("recipe", "mechanism", *VARIANT_AXES):
+    for axis in NAMED_ALONE:
         for name, item in _ENTRIES[axis].items():
             if item.default_task is not None:
                 found.setdefault(name, item)

@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
+from bench.api.chain import Chain
 from bench.conformance.compare import expect
 from bench.conformance.place import Placed
 from bench.conformance.question import ReadMode, ask
@@ -77,6 +78,13 @@ def cost(subject: Placed) -> str | None:
         What is declared too high, in a sentence; None where declarations are near the truth.
     """
     variant = subject.variant
+    if not isinstance(variant, Chain):  # a chain counts from where its own code changes
+        measured = LONGEST // 2
+        expect(
+            variant.exponents_from <= measured,
+            f"its growth is declared from {variant.exponents_from} keys on, and nobody can count "
+            f"it there; declare what holds from {measured} keys on",
+        )
     alone = 1.0 if subject.regime == "pool" else 0.0  # one query, however long the source is
     full = FULL - alone
     declared = {

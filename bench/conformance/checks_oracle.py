@@ -18,7 +18,7 @@ from bench.conformance.compare import (
     gradients,
     greatest_of,
 )
-from bench.conformance.place import Placed
+from bench.conformance.place import WEIGHTED, Placed
 from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, ask, modes, one_row
 from bench.conformance.walkthrough import answer
 
@@ -45,15 +45,13 @@ def _rows_equal_loops(subject: Placed, lengths: Sequence[int] | None) -> float:
     question = ask(subject, seed=17, rows=len(known), queries=QUERIES, keys=KEYS, lengths=lengths)
     largest = 0.0
     for read in subject.variant.reads:
-        found = {
-            mode: answer(subject, question, mode)
-            for mode in modes(subject, read)
-            if mode.weights or read == "expected"
-        }
+        found = {mode: answer(subject, question, mode) for mode in modes(subject, read)}
         for row, length in enumerate(known):
             terms: dict[str, Tensor] = {}
             output, weights = loops(subject, question, ReadMode(read), row, terms=terms)
             largest = max(largest, float(output.detach().abs().max()))
+            told = weights is not None or not subject.gives & WEIGHTED
+            expect(told, "gives weights, and its loops give none to compare them with")
             for mode, attended in found.items():
                 queries = output.shape[1]
                 sentence = f"{mode}: row {row} differs from the loops"
@@ -115,8 +113,6 @@ def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
         wanted += [output.flatten(), *(terms[name] for name in sorted(terms))]
     two = gradients(torch.cat(wanted), (*looped.leaves().values(), *parameters.values()))
     for mode in modes(subject, read):
-        if mode.read != read:
-            continue
         fresh = question.fresh()
         attended = answer(subject, fresh, mode)
         found = []

@@ -9,7 +9,7 @@ from bench.api.output import OUTPUTS, Output
 from bench.api.resolve import VariantSpec
 from bench.api.trace import Trace
 from bench.conformance.certificate import CheckSkipped
-from bench.conformance.compare import LOOPS, expect, expect_near, gradients
+from bench.conformance.compare import LOOPS, expect, expect_near, gradients, leaves_of
 from bench.conformance.place import Placed, shake
 from bench.conformance.run_of_decoder import Run, run_of_decoder
 
@@ -112,6 +112,8 @@ def _equals_its_steps(made: Output, run: Run) -> None:
         for t in range(whole.shape[1]):
             words = batch.inputs[:, t : t + 1]
             said, carried = made.step(_step(trace, t), run.emit, batch, words, carried)
+            rows = {len(leaf) for leaf in leaves_of(carried)}
+            expect(rows <= {len(words)}, "what is carried between words has not the rows first")
             real = batch.mask[:, t]
             sentence = f"word {t}, said alone, has other probabilities than under teacher forcing"
             expect_near(said.exp()[real, 0], whole[real, t], LOOPS, sentence)

@@ -17,7 +17,15 @@ from bench.api.source import Memory, State
 from bench.conformance.below import Handed, draw_below
 from bench.conformance.certificate import CheckFailed
 from bench.conformance.compare import expect, expect_same, leaves_of
-from bench.conformance.place import KEYS, QUERIES, ROWS, VOCAB, WORD_WIDTH, Placed
+from bench.conformance.place import (
+    KEYS,
+    QUERIES,
+    ROWS,
+    VOCAB,
+    WEIGHTED,
+    WORD_WIDTH,
+    Placed,
+)
 from bench.conformance.question import LENGTHS, Question, ReadMode, ask, every_mode, extras, modes
 from bench.conformance.walkthrough import Walkthrough, answer
 
@@ -34,6 +42,9 @@ def shapes(subject: Placed) -> None:
         _has_shape(found.output, (ROWS, heads, length, width), f"{mode}: the output")
         expect(mode.weights or path.found[0].weights is None, f"{mode}: weights nobody wanted")
         if found.weights is not None:
+            # maps and scores of alignment would take them for what they are not
+            declared = bool(subject.gives & WEIGHTED)
+            expect(declared, f"{mode}: gives weights, though no part of it says so")
             _has_shape(found.weights, (ROWS, heads, length, KEYS), f"{mode}: the weights")
         for name, term in found.terms.items():
             _has_shape(term, (ROWS, length), f"{mode}: the term {name!r}")
@@ -126,22 +137,32 @@ def determinism(subject: Placed) -> None:
         untouched = torch.equal(torch.get_rng_state(), before)
         expect(untouched, f"{mode}: draws from torch's global generator")
         expect_same(one, two, mode, "two equal calls differ")
-    weights = subject.weights
+    for weights in (True, False) if subject.weights else (False,):
+        _draws_where_it_says(subject, question, weights=weights)
+    _is_scored_as_it_trains(subject, question)
+    default = subject.variant.default_read
+    known = default in (*subject.variant.reads, "expected")
+    expect(known, f"is scored by `{default}`, which is not among its reads")
+    expect(default != "train", "is scored by `train`, whose draws are for training alone")
+
+
+def _draws_where_it_says(subject: Placed, question: Question, *, weights: bool) -> None:
+    """Training draws if it is named, and what is not named reads as `expected` does."""
     trained, *others = (
         answer(subject, question, ReadMode("train", weights), seed=seed).output for seed in SEEDS
     )
     expected = answer(subject, question, ReadMode("expected", weights)).output
+    how = "" if weights else " without weights"
     if "train" in subject.variant.reads:
         # where one key is far ahead, most seeds draw it; one that does not is enough
-        sentence = "names `train` among its reads, but no other seed changes anything"
+        sentence = f"names `train` among its reads, but no other seed changes anything{how}"
         expect(any(not torch.equal(trained, other) for other in others), sentence)
     else:
-        sentence = "does not name `train` among its reads, but it differs from `expected`"
+        sentence = f"does not name `train` among its reads, but it differs from `expected`{how}"
         expect(all(torch.equal(one, expected) for one in (trained, *others)), sentence)
-    _is_scored_as_it_trains(subject, question)
     if "hard" not in subject.variant.reads:
         hard = answer(subject, question, ReadMode("hard", weights)).output
-        sentence = "does not name `hard` among its reads, but it differs from `expected`"
+        sentence = f"does not name `hard` among its reads, but it differs from `expected`{how}"
         expect(torch.equal(hard, expected), sentence)
 
 

@@ -9,7 +9,7 @@ from bench.api.heads import expand_heads
 from bench.conformance.compare import EXACT, LOOPS, expect, expect_near, gradients
 from bench.conformance.place import ROWS, WEIGHTED, Placed
 from bench.conformance.question import LENGTHS, Question, ReadMode, ask, every_mode, modes
-from bench.conformance.walkthrough import answer
+from bench.conformance.walkthrough import Walkthrough, answer
 
 
 def weight_law(subject: Placed) -> None:
@@ -34,6 +34,20 @@ def weight_law(subject: Placed) -> None:
             _sums(subject, question, mode, weights)
             if "weighted_sum" in subject.gives:
                 _sums_values(subject, question, mode, weights)
+            if subject.variant.editable:
+                _is_edited(subject, question, mode)
+
+
+def _is_edited(subject: Placed, question: Question, mode: ReadMode) -> None:
+    """What a probe does to the weights changes what is read."""
+    path = Walkthrough(subject, question, mode)
+    path.edit = lambda weights, call: 0 * weights
+    path.step(question.query.shape[2])
+    output = path.joined().output
+    same = torch.equal(output, answer(subject, question, mode).output)
+    expect(not same, f"{mode}: weights that a probe sets to zero change nothing")
+    if "weighted_sum" in subject.gives:
+        expect(not output.any(), f"{mode}: weights that a probe sets to zero are read")
 
 
 def _visible(subject: Placed, question: Question) -> Tensor:

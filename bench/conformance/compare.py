@@ -1,11 +1,12 @@
 """Comparisons that end in a sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 
 import torch
 from torch import Tensor
 
+from bench.api.capabilities import Capability
 from bench.api.source import Tree
 from bench.conformance.certificate import CheckFailed
 
@@ -20,6 +21,23 @@ def gap(found: Tensor, wanted: Tensor) -> float:
     if found.shape != wanted.shape:
         return float("inf")
     return float(_apart(found, wanted).max()) if found.numel() else 0.0
+
+
+SAME_CHOICE = 0.75
+"""Share of queries that must choose as in float64 where a choice may jump."""
+
+
+def near_but_for_jumps(
+    found: Tensor, wanted: Tensor, allowed: float, given: Collection[Capability]
+) -> bool:
+    """Whether numbers of another format are as near as may be, in units of `gap`.
+
+    Where a choice jumps, rounding may take another key, which is as good, but only of few queries.
+    """
+    if "jumps" not in given or found.shape != wanted.shape:
+        return gap(found, wanted) <= allowed
+    same = (_apart(found, wanted) <= allowed).all(-1)
+    return bool(same.double().mean() >= SAME_CHOICE)
 
 
 def _apart(found: Tensor, wanted: Tensor) -> Tensor:

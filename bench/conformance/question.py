@@ -34,10 +34,14 @@ DRAWN: tuple[Read, ...] = ("train", "sample")
 
 
 def modes(subject: Placed, *reads: Read) -> list[ReadMode]:
-    """Modes in which this variant may give different numbers, among some reads or all."""
+    """Modes in which this variant may give different numbers, among some reads or all.
+
+    Those without weights come last: networks are trained and scored so, and other code may run.
+    """
     own = [read for read in subject.variant.reads if not reads or read in reads]
     found = [ReadMode(read) for read in own] if subject.weights else []
-    return [*found, ReadMode("expected", weights=False)]
+    without = [ReadMode(read, weights=False) for read in own]
+    return [*found, *without] or [ReadMode("expected", weights=False)]
 
 
 def every_mode(subject: Placed) -> list[ReadMode]:

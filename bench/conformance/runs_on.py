@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bench.api.impl import Impl
 from bench.api.resolve import VariantSpec
-from bench.conformance.compare import expect, gap
+from bench.conformance.compare import expect, gap, near_but_for_jumps
 from bench.conformance.place import gives
 from bench.timing.shape import AttendShape
 
@@ -72,6 +72,5 @@ def expect_as_near(
     expect(usual.isfinite().all(), f"{where}: the processor itself gives no finite output")
     allowed = MARGIN * max(torch.finfo(on.format).eps, gap(usual, wanted))
     off = gap(mine, wanted)
-    # where a choice jumps, rounding may take another key, which is as good
-    near = off <= allowed or "jumps" in gives(spec)
+    near = near_but_for_jumps(mine, wanted, allowed, gives(spec))
     expect(near, f"{where}: off by {off:.2g}, more than {allowed:.2g}")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from bench.api.call import Attended, QueryShape
+from bench.api.call import Attended, Edit, QueryShape
 from bench.api.noise import Noise
 from bench.api.source import Memory, Source, State
 from bench.api.variant import Variant
@@ -52,6 +52,8 @@ class Walkthrough:
         self.below = None if subject.slot.link is None else LayerBelow(subject.variant)
         self.found: list[Attended] = []
         self.at = 0
+        self.edit: Edit | None = None
+        """What a probe does to the weights."""
 
     def step(self, count: int) -> Attended:
         """Answer the next queries."""
@@ -77,6 +79,7 @@ class Walkthrough:
             progress=TRAINED if self.mode.read == "train" else 1.0,
             extras=self.question.extras(chunk),
             want_weights=self.mode.weights,
+            edit=self.edit,
         )
         self.state = found.state
         self.at += count

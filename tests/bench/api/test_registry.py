@@ -1,5 +1,7 @@
 """Registration, plug-ins, and what is listed."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.api import registry
@@ -53,6 +55,15 @@ def test_a_name_taken_by_another_module_is_refused():
         add_registration(
             registry.Registration(axis="score", name="dot", target=object, module="elsewhere")
         )
+
+
+@pytest.mark.parametrize("axis", ["recipe", "normalizer"])
+def test_a_plug_in_takes_no_name_by_which_a_variant_of_ours_is_asked_for(axis):
+    """Recipes are looked up first, so that it would silently be the baseline of everything."""
+    new = replace(registry.find(axis, "dsa"), name="scaled_dot", module="bench_plugin_mine")
+    with pytest.raises(InvalidConfig, match="has the name of the score of variants"):
+        registry.add_registration(new)
+    assert "scaled_dot" not in registry.registrations(axis)
 
 
 def test_a_name_taken_in_the_same_module_is_refused():
