@@ -15,8 +15,12 @@ class HasCapabilities(Starting):
     removes: ClassVar[frozenset[Capability]] = NOTHING
     """What another part gives and this one makes untrue."""
     unsupported: ClassVar[Mapping[Capability, str]] = {}
-    """Reason of each capability that it does not go with."""
+    """Reason of each capability that it does not go with; `padding` is in every batch, and nothing
+    may do without."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         check_capabilities(cls.__name__, cls.needs, cls.gives, cls.removes, cls.unsupported)
+        assert "padding" not in cls.unsupported, (
+            f"{cls.__name__}: batches are padded everywhere, so that padding cannot be unsupported"
+        )

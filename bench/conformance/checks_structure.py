@@ -7,6 +7,7 @@ from torch import Tensor
 
 from bench.api import registry
 from bench.api.call import AttendOptions
+from bench.api.chain import Chain
 from bench.api.config import Choices, Range, build_config, default_of, search_ranges
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.loading import load_package
@@ -43,8 +44,7 @@ def shapes(subject: Placed) -> None:
         expect(mode.weights or path.found[0].weights is None, f"{mode}: weights nobody wanted")
         if found.weights is not None:
             # maps and scores of alignment would take them for what they are not
-            declared = bool(subject.gives & WEIGHTED)
-            expect(declared, f"{mode}: gives weights, though no part of it says so")
+            expect(_says_of_weights(subject), f"{mode}: gives weights, though no part says so")
             _has_shape(found.weights, (ROWS, heads, length, KEYS), f"{mode}: the weights")
         for name, term in found.terms.items():
             _has_shape(term, (ROWS, length), f"{mode}: the term {name!r}")
@@ -53,6 +53,13 @@ def shapes(subject: Placed) -> None:
                 leaf.shape[:1] == (ROWS,), f"{mode}: a leaf of the state has no row for each row"
             )
     _through_heads(subject)
+
+
+def _says_of_weights(subject: Placed) -> bool:
+    """Whether a part says that there are weights, or that what it gives are none, as raw scores."""
+    variant = subject.variant
+    parts = variant.components if isinstance(variant, Chain) else (variant,)
+    return bool(subject.gives & WEIGHTED) or any("weights" in part.removes for part in parts)
 
 
 def _has_shape(found: Tensor, wanted: tuple[int, ...], what: str) -> None:

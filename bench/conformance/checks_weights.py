@@ -44,7 +44,8 @@ def _is_edited(subject: Placed, question: Question, mode: ReadMode) -> None:
     path.edit = lambda weights, call: 0 * weights
     path.step(question.query.shape[2])
     output = path.joined().output
-    same = torch.equal(output, answer(subject, question, mode).output)
+    plain = answer(subject, question, mode).output
+    same = torch.equal(output, plain) and bool(plain.any())  # a hard walk may read nothing
     expect(not same, f"{mode}: weights that a probe sets to zero change nothing")
     if "weighted_sum" in subject.gives:
         expect(not output.any(), f"{mode}: weights that a probe sets to zero are read")

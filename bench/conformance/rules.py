@@ -41,9 +41,6 @@ def not_applicable(spec: VariantSpec, impl: Impl = "auto") -> dict[str, str]:
     open_regimes = set(REGIMES) - set(refused)
     if open_regimes <= {"pool"}:
         found["splits"] = "pooling asks one query, which cannot be split"
-    reason = _cannot(spec, "padding")
-    if reason:
-        found |= dict.fromkeys(("padding_invariance", "dead_rows"), reason)
     given = gives(spec)
     found |= _without_weights(given, impl)
     if impl == "sdpa":
@@ -81,13 +78,6 @@ def _without_loss(spec: VariantSpec) -> dict[str, str]:
     if spec.axes.get("loss") or joints_of(spec):
         return {}
     return {"loss": "has no loss of its own"}
-
-
-def _cannot(spec: VariantSpec, capability: Capability) -> str:
-    for name, part in spec.parts:
-        if capability in part.unsupported:
-            return f"{name}: {part.unsupported[capability]}"
-    return ""
 
 
 def _order_matters(

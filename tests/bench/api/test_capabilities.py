@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 
 from bench.api.capabilities import CAPABILITIES, Capability, check_capabilities, refusal
+from bench.api.has_capabilities import HasCapabilities
 
 
 def part(needs=(), gives=(), removes=(), unsupported=None):
@@ -61,6 +62,11 @@ def test_what_is_taken_away_cannot_be_refused_either():
 def test_an_unknown_fact_is_found_at_import():
     with pytest.raises(AssertionError, match="mine: unknown capability 'wings'"):
         check_capabilities("mine", {"cross"}, {"wings"})
+
+
+def test_padding_is_in_every_batch_so_that_nothing_can_do_without_it():
+    with pytest.raises(AssertionError, match="batches are padded everywhere"):
+        type("Alone", (HasCapabilities,), {"unsupported": {"padding": "takes no mask"}})
 
 
 def test_every_fact_has_words_that_read_in_a_sentence():

@@ -87,7 +87,6 @@ class TopLeft(Variant):
     """Fused attention with the flag that aligns top-left."""
 
     needs = frozenset({"equal_width"})
-    unsupported = {"padding": "takes no mask"}
 
     def __init__(self, config, dims, impl="auto"):
         super().__init__(dims, impl)

@@ -89,7 +89,7 @@ def test_weights_that_nobody_declared(plant):
             return found._replace(weights=found.output.new_full(shape, 7.0))
 
     plant("mechanism", Boasting)
-    assert "though no part of it says so" in plant.red("planted", "shapes")["shapes"]
+    assert "though no part says so" in plant.red("planted", "shapes")["shapes"]
 
 
 def test_a_probe_that_is_not_heard(plant):

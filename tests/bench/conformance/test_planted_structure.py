@@ -152,7 +152,6 @@ class Fused(Variant):
     """Fused attention."""
 
     needs = frozenset({"equal_width"})
-    unsupported = {"padding": "takes no mask"}
 
     def __init__(self, config, dims, impl="auto"):
         super().__init__(dims, impl)
