@@ -74,6 +74,8 @@ class Trials:
 
     kept: Choice | None = None
     """An earlier choice whose trials count, so that only what is missing is trained."""
+    lost: str = field(init=False, default="")
+    """Why a trial ended for a cause outside of the code, such as a full disk or missing data."""
     too_long: bool = field(init=False, default=False)
     """Whether a trial was ended for taking too long, though time was left."""
 
@@ -174,7 +176,8 @@ class Trials:
             stored = self._stored(ids.values())
         self.values.update({key: stored[id_] for key, id_ in ids.items() if id_ in stored})
         if not all(id_ in stored for id_ in ids.values()):
-            self.too_long = self.clock() <= self.until
+            self.lost = self._lost_to_the_machine(ids.values())
+            self.too_long = self.clock() <= self.until and not self.lost
             raise OutOfTime
 
     def _stored(self, ids: Iterable[str]) -> dict[str, float | None]:
@@ -190,6 +193,12 @@ class Trials:
                 chose = record.value(self.chose, "validation")
                 found[id_] = record.value(self.metric, "validation") if chose is None else chose
         return found
+
+    def _lost_to_the_machine(self, ids: Iterable[str]) -> str:
+        """Why a trial has no value for a cause outside of the code; empty where none has."""
+        newest = self.session.store.ledger().newest()
+        found = (newest[id_] for id_ in ids if id_ in newest)
+        return next((one.detail for one in found if one.environmental), "")
 
     def last_detail(self) -> str:
         """Why the last trial without a value has none."""

@@ -7,7 +7,9 @@ from typing import Literal
 
 import pandas as pd
 
+from bench.api.headline import learned_in_the_end
 from reports.blocks import Block, Figure, Paragraph, Section
+from reports.catalog import red_reasons
 from reports.figures import Curve, Legend, Panel, panels
 from reports.figures.style import looks
 from reports.folder import RunFolder
@@ -27,6 +29,10 @@ AXES = (("step", "step"), ("cpu_s", "CPU time (s)"), ("wall_s", "wall time (s)")
 DRAWN = ("forward_time_ms", "forward_backward_time_ms", "decode_step_time_ms", "peak_memory_bytes")
 
 
+ANY_OF_A_VARIANT = ("revisions", "protocol", "impl", "backbone")
+"""In what the seeds of one variant may differ within a comparison."""
+
+
 def legend_of(folder: RunFolder) -> Legend:
     """One look per variant for the whole report.
 
@@ -40,7 +46,7 @@ def legend_of(folder: RunFolder) -> Legend:
         tied.update(line.variant for line in comparison.leading)
     fair = {name for comparison in folder.comparisons for name in comparison.variants}
     fair |= {outcome.cell.variant for outcome in folder.outcomes}
-    fair -= {name for comparison in folder.comparisons for name in comparison.red}
+    fair = {name for name in fair if not red_reasons(folder.certificates, name)}
 
     def order(name: str) -> tuple[bool, bool, bool, int, int, str]:
         uniform = catalog.variant(name).uniform_baseline
@@ -60,7 +66,8 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
         panel
         for comparison in folder.comparisons
         for axis, label in AXES
-        if (panel := curve_panel(comparison, axis, label, "validation")).lines
+        # an area along training is made of this curve, and so is a score beyond training
+        if (panel := curve_panel(comparison, axis, label, "validation", _watched(comparison))).lines
     ]
     words = {
         "title": "Learning curves",
@@ -71,6 +78,11 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
     return figures_section(
         "learning", "Learning curves", words, content, legend, none=none, columns=2
     )
+
+
+def _watched(comparison: Comparison) -> str:
+    """The metric that was stored along training, of what ranks."""
+    return learned_in_the_end(comparison.metric)
 
 
 def length_section(folder: RunFolder, legend: Legend) -> Section:
@@ -93,8 +105,8 @@ def length_section(folder: RunFolder, legend: Legend) -> Section:
 def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
     """Time and memory against length, one figure for what was timed together."""
     summary = folder.speed.dropna(subset="length")
-    red = {name for comparison in folder.comparisons for name in comparison.red}
-    summary = summary[~summary["variant"].isin(red)]
+    red = summary["variant"].map(lambda name: bool(red_reasons(folder.certificates, name)))
+    summary = summary[~red.astype(bool)]
     figures = []
     for at, (place, group) in enumerate(summary.groupby([*TIMED_TOGETHER], sort=True), start=1):
         content = [
@@ -135,7 +147,9 @@ def curve_panel(
 ) -> Panel:
     """One comparison's values along an axis of a split; of the ranking metric if none is named."""
     metric = metric or comparison.metric
-    table = curve(comparison.frame, metric, axis, split)
+    # a mean over seeds, whichever revision or protocol of a variant they are of
+    alike = comparison.frame.assign(**dict.fromkeys(ANY_OF_A_VARIANT, ""))
+    table = curve(alike, metric, axis, split)
     known = comparison.catalog
     levels: tuple[Literal["chance", "ceiling"], ...] = ()
     if metric == comparison.metric:

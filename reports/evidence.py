@@ -186,7 +186,7 @@ def _seeds(comparison: Comparison, variant: str, other: str) -> tuple[str, str]:
     counts = [len(comparison.scores.get(name, ())) for name in (variant, other)]
     gaps = comparison.differences(variant, other)
     if len({*counts, len(gaps)}) == 1 or not gaps:
-        return str(comparison.asked_seeds(variant)), ""
+        return str(counts[0]), ""
     tested = comparison.tested(variant, other)
     mean, count = (tested.estimate, tested.count) if tested else (fmean(gaps), len(gaps))
     which = "shared" if count == len(gaps) else "shared and tested"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from reports.folder import RunFolder, read_folder
 from reports.numbers import between, percent, plain, probability, scaled
 from reports.ranked_table.rows import interval_text
 from reports.sections.reference_scores import baselines_table, published_results_table
+from reports.speed_rows import TIMED_TOGETHER
 from reports.written_files import own_folder, write_file
 
 ExportLine = dict[Any, Any]
@@ -59,7 +59,8 @@ def export_tables(
         line, and `.tex` for all but the last.
 
     """
-    run = replace(read_folder(folder, tasks), published=publish)
+    run = read_folder(folder, tasks)
+    run = run.as_published() if publish else run
     ablation = ablation_table(run.comparisons)
     tables = {
         "ranked": run.ranked_lines,
@@ -186,7 +187,7 @@ _COLUMNS: dict[str, tuple[str | list[str], list[ExportColumn]]] = {
         ],
     ),
     "speed": (
-        ["shape", "slot", "dtype", "device", "metric"],
+        [*TIMED_TOGETHER, "metric"],
         [
             ("Variant", _text("name")),
             ("Length", lambda line: f"{line['length']:g}"),

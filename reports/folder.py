@@ -1,7 +1,8 @@
 """A run folder as a report reads it."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,24 @@ class RunFolder:
     def name(self) -> str:
         """Name of the run."""
         return self.path.resolve().name.removesuffix(SUFFIX)
+
+    def as_published(self) -> "RunFolder":
+        """The same for readers elsewhere: no folder of this machine is named, in no reason."""
+        said = [
+            replace(
+                one,
+                record=replace(
+                    one.record,
+                    detail=without_folders(one.record.detail),
+                    unmeasured=tuple(
+                        replace(lost, detail=without_folders(lost.detail))
+                        for lost in one.record.unmeasured
+                    ),
+                ),
+            )
+            for one in self.outcomes
+        ]
+        return replace(self, published=True, outcomes=tuple(said))
 
     def command(self, label: str) -> str:
         """The command that runs one cell of this run again; empty where only the whole run can."""
@@ -222,6 +241,15 @@ def _cell_of(label: str) -> Cell | None:
         return parse_label(label)
     except InvalidSelector:
         return None
+
+
+def without_folders(text: str) -> str:
+    """A text in which no file or folder of this machine is named.
+
+    >>> without_folders("words is not here (/home/me/data has no folder words); see https://a.b/c")
+    'words is not here (… has no folder words); see https://a.b/c'
+    """
+    return re.sub(r"(?<![\w/:.<])~?/(?:[^\s/'\",;()]+/)*[^\s/'\",;()]+", "…", text)
 
 
 def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:

@@ -1,7 +1,9 @@
 """The report as Markdown that GitHub renders: a short file, and one with the details."""
 
+import html
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 from reports.blocks import (
     KNOWN_LIMITS,
@@ -26,11 +28,13 @@ from reports.numbers import counted
 from reports.prose import join
 
 _SPECIAL = re.compile(r"([\\`*\[\]|~$#])")
-_EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9_])_|_(?![A-Za-z0-9_])")
+_EDGE_UNDERSCORES = re.compile(r"(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])")
+_BESIDE = re.compile(r"[\w-]+(?:/[\w-]+)*\.md")
+"""A page beside this one."""
+_KEPT = ":/?#[]@!$&'*+,;=%~"
+"""Of an address, what means something there and nothing in Markdown."""
 FIGURES = "figures"
 SHORT, DETAILS = "report.md", "details.md"
-MOST_LINES = 200
-"""Of the short file."""
 MOST_COMMANDS = 12
 SUMMARY_ROWS = 40
 """Of a table in the short file."""
@@ -41,7 +45,8 @@ MOST_ROWS = 300
 def twin(document: Document) -> str:
     """Write what people paste into an issue: the result, the choices and the summary.
 
-    It has at most `MOST_LINES` lines, whatever the size of the run; `details` has the rest.
+    Its tables have at most `SUMMARY_ROWS` rows, whatever the size of the run; `details` has the
+    rest.
     """
     facts = " · ".join(f"**{escape(name)}** {escape(fact)}" for name, fact in document.facts)
     shown, left = document.commands[:MOST_COMMANDS], document.commands[MOST_COMMANDS:]
@@ -135,7 +140,7 @@ def with_code(text: str) -> str:
 def _escaped(text: str) -> str:
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     text = _SPECIAL.sub(r"\\\1", text)
-    return _EDGE_UNDERSCORE.sub(r"\\_", text)
+    return _EDGE_UNDERSCORES.sub(lambda found: "\\_" * len(found[0]), text)
 
 
 def code_span(text: str) -> str:
@@ -219,7 +224,8 @@ def table_text(table: TableBlock, most_rows: int | None = None) -> str:
         )
         inside += f"\n\n{left}: {where}."
     if table.folded:
-        summary = f"{escape(table.title)} ({counted(len(table.rows), 'row')})"
+        # a line of HTML, in which Markdown escapes nothing
+        summary = f"{html.escape(one_line(table.title))} ({counted(len(table.rows), 'row')})"
         return f"<details><summary>{summary}</summary>\n\n{inside}\n\n</details>"
     return f"### {escape(table.title)}\n\n{inside}"
 
@@ -240,9 +246,9 @@ def _entry(entry: TableCell) -> str:
     text = code_span(entry.text) if entry.code else with_code(entry.text)
     if entry.best:
         text = f"**{text}**"
-    address = safe_url(entry.href)
+    address = safe_url(entry.href) or (entry.href if _BESIDE.fullmatch(entry.href) else "")
     if address:
-        text = f"[{text}]({address.replace(')', '%29').replace('(', '%28')})"
+        text = f"[{text}]({quote(address, safe=_KEPT)})"
     marks = "".join(f" *({escape(mark)})*" for mark in entry.marks)
     return text + marks
 

@@ -223,18 +223,6 @@ def p_text(value: float) -> str:
     return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
-def factor(ratio: float) -> str:
-    """A ratio of costs.
-
-    >>> factor(1.234), factor(0.5), factor(12.3)
-    ('1.2×', '0.50×', '12×')
-    """
-    if not math.isfinite(ratio):
-        return NO_VALUE
-    digits = 0 if ratio >= 9.95 else 1 if ratio >= 0.995 else 2
-    return f"{ratio:.{digits}f}×"
-
-
 def counted(count: int, noun: str, several: str = "") -> str:
     """A number of things.
 

@@ -18,13 +18,16 @@ HOW_TO_STEP = (
 )
 
 
-def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path]:
+def write_figures(
+    path: Path, out: Path, tasks: Sequence[str] = (), *, publish: bool = False
+) -> list[Path]:
     """Draw the examples of a run, and its kernels against their bandwidth.
 
     Args:
         path: A run folder.
         out: Folder to write to; made if missing.
         tasks: Names of the tasks to draw; none for all.
+        publish: Name no folder of this machine.
 
     Returns:
         The files written: `example-<task>-<number>.svg` for each example, of the lowest seed, and
@@ -36,6 +39,7 @@ def write_figures(path: Path, out: Path, tasks: Sequence[str] = ()) -> list[Path
         UnknownName: The run has no such task.
     """
     folder = read_folder(path, tasks)
+    folder = folder.as_published() if publish else folder
     figures = [one for found in example_figures(folder).values() for one in found]
     figures += kernel_figures(folder)
     out.mkdir(parents=True, exist_ok=True)

@@ -125,7 +125,7 @@ def _figures(report: Document) -> list[Figure]:
 
 def document(folder: RunFolder, *, publish: bool = False) -> Document:
     """Arrange everything that the folder tells."""
-    folder = replace(folder, published=True) if publish else folder
+    folder = folder.as_published() if publish else folder
     legend = legend_of(folder)
     overview = quality_cost(folder)
     sections: tuple[Section | None, ...] = (
@@ -227,16 +227,7 @@ def _lead(folder: RunFolder) -> str:
         return f"{many} on {names} alone; the whole run has a report of its own."
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     what = "quality, speed and memory" if timed else "quality and the cost of training"
-    below = "The command below computes everything again."
-    if len(folder.commands) > 1:
-        below = "The commands below compute everything again, in this order."
-    if any("--reuse" in command for command in folder.commands):
-        below = (
-            "The commands below made it, in this order. With “--reuse” a command took over cells "
-            "that were finished before; without it, it computes them again."
-        )
-    if len({run_folder_of(command) for command in folder.commands} - {""}) > 1:
-        below += " “bench report --merge” joined their folders."
+    below = _about_commands(folder.commands)
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
     trials = sum(outcome.cell.kind == "trial" for outcome in folder.outcomes)
     if trials:
@@ -262,6 +253,23 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
         ("Measured (UTC)", when),
         ("Cell time", f"{hours:.2f} h"),
     )
+
+
+def _about_commands(commands: Sequence[str]) -> str:
+    """What the commands of a run do now, and how they made it."""
+    several = len(commands) > 1
+    below = "The command below computes everything again."
+    if several:
+        below = "The commands below compute everything again, in this order."
+    if any("--reuse" in command for command in commands):
+        made = "commands below made it, in this order" if several else "command below made it"
+        below = (
+            f"The {made}. With “--reuse” a command took over cells that were finished before; "
+            "without it, it computes them again."
+        )
+    if len({run_folder_of(command) for command in commands} - {""}) > 1:
+        below += " “bench report --merge” joined their folders."
+    return below
 
 
 def _presets(folder: RunFolder) -> str:

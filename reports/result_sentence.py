@@ -150,7 +150,8 @@ def _cheapest(found: Sequence[Need], named: Sequence[str], *, all_named: bool) -
     """Which of some tied variants costs least; empty where one is unknown or all are alike."""
     costs = {name: in_order(overall_cost(found, name), found[0].noise) for name in named}
     known = all(map(math.isfinite, costs.values()))
-    if not known or len({f"{cost:.2g}" for cost in costs.values()}) < 2:
+    shown = [f"{cost:.2g}" for cost in costs.values()]
+    if not known or shown.count(min(shown, key=float)) > 1 or len(shown) < 2:
         return ""
     label = found[0].evidence.catalog.label
     cheap = label(min(named, key=costs.__getitem__))

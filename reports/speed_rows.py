@@ -47,8 +47,10 @@ def speed_table(
     growth = growth_exponents(frame, baseline).rename(
         columns={"low": "exponent_low", "high": "exponent_high"}
     )
-    growth = growth[[*keys, *(name for name in growth if name not in last)]]
-    table = last.merge(growth, on=keys, how="left", validate="one_to_one")
+    # of a merged run a variant may have been timed by two revisions, each with growth of its own
+    both = [*keys, "revisions"]
+    growth = growth[[*both, *(name for name in growth if name not in last)]]
+    table = last.merge(growth, on=both, how="left", validate="one_to_one")
     table.insert(0, "name", table["variant"].map(known.label))
     if not known.ranks:
         table["verdict"] = ""

@@ -21,7 +21,7 @@ CAPTION = (
     "one sequence leaves behind: caches of keys and values, states of recurrences, and what "
     "projections remember, of all layers after the longest sequence of training. Variants that "
     "keep every key need more with every token; recurrences do not. No variant with an equal or "
-    "smaller state has a higher mean than one on the line. Variants that failed a check of their "
+    "smaller state has a better mean than one on the line. Variants that failed a check of their "
     "certificate are left out, those of which no seed is above uniform attention on validation, "
     "and outputs that read words said before, whose bytes are not counted."
 )

@@ -243,7 +243,8 @@ class Chain(Variant):
         """Numbers that a single query holds: an energy for each key, or a window of vectors."""
         rows, heads, _, width = call.query.shape
         keys = call.memory.num_keys
-        if self._gathers(call) and self.mask.window_width is not None:
+        listed = self.normalizer.window_width is None  # which may list no windows after all
+        if listed and self._gathers(call) and self.mask.window_width is not None:
             keys = 2 * width * self.mask.window_width
         return rows * heads * max(1, keys)
 

@@ -15,9 +15,9 @@ _FIRST = -4658895280553007687  # 0xBF58476D1CE4E5B9, the multipliers of SplitMix
 _SECOND = -7723592293110705685  # 0x94D049BB133111EB
 
 
-LAYER_STRIDE, SOURCE_STRIDE = 2**40, 2**50
-"""Between the noise of two layers, further than the seeds of a training run reach, and between
-that of two sources, further than layers reach."""
+LAYER_STRIDE, SOURCE_STRIDE, BACKWARDS = 2**40, 2**50, 2**60
+"""Between the noise of two layers, further than the seeds of a training run reach; between that of
+two sources, further than layers reach; and to that of the other direction, further than both."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,10 @@ class Noise:
     def of_source(self, index: int) -> "Noise":
         """The same for one of several sources, independent of that of the others."""
         return Noise(self.seed + index * SOURCE_STRIDE)
+
+    def backwards(self) -> "Noise":
+        """The same for the other direction of a pair, independent of that of the first."""
+        return Noise(self.seed + BACKWARDS)
 
     def uniform(
         self, stream: str, rows: int, heads: int, position: Int[Tensor, " L"], num_keys: int

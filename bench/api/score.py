@@ -32,7 +32,8 @@ class Score(Component):
     def dot_form(self, call: Call) -> tuple[Tensor, Tensor, float] | None:
         """Query, key and scale whose scaled dot product is the energy, or None.
 
-        A constant of each query may be left out, for softmax cancels it.
+        It is the whole energy: softmax would cancel a constant of the query, and a sink beside the
+        keys, which has an energy of its own, would not.
         """
         return None
 

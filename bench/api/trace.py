@@ -40,6 +40,16 @@ class Mode:
             return self
         return replace(self, noise=self.noise.of_layer(index))
 
+    def source(self, index: int) -> "Mode":
+        """The same for one of several sources; they draw independently of each other."""
+        if self.noise is None or index == 0:
+            return self
+        return replace(self, noise=self.noise.of_source(index))
+
+    def backwards(self) -> "Mode":
+        """The same for the other direction of a pair, which draws for itself."""
+        return self if self.noise is None else replace(self, noise=self.noise.backwards())
+
     def call(self) -> AttendOptions:
         """Keywords for `Slot.attend`."""
         call: AttendOptions = {

@@ -102,7 +102,7 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
     made.add([request.asked_baseline])
     room, seen = 60 * request.minutes * request.jobs or float("inf"), set[str]()
     for claim in sorted(claims, key=lambda one: (one.priority, one.key)):
-        if request.seeds > len(claim.sample):
+        if claim.sides and request.seeds > len(claim.sample):
             raise InvalidConfig(
                 f"claim {claim.key} is decided on {len(claim.sample)} seeds, a number that was "
                 f"fixed before its run; got --seeds {request.seeds}. Give at most "

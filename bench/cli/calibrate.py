@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
     from bench.api.calibration import Choice
     from bench.api.selector import Selector
+    from bench.calibration_trials import Trials
     from bench.cli.run_options import RunOptions
 
 TIME_IS_UP = "the time is up before a choice was made"
 TOO_LONG = "a trial was ended, for it made no progress for a long time, so no choice was made"
+
+
+LOST = "a trial has no value, for a cause outside of it ({why}), so no choice was made; mend that"
 
 
 @click.command("calibrate")
@@ -132,6 +136,13 @@ def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Ch
             try:
                 return calibration.choose(), ""
             except OutOfTime:
-                return calibration.unfinished(), TOO_LONG if trials.too_long else TIME_IS_UP
+                return calibration.unfinished(), _why_none(trials)
     finally:
         store.close()
+
+
+def _why_none(trials: "Trials") -> str:
+    """Why a calibration ended before a choice."""
+    if trials.lost:
+        return LOST.format(why=trials.lost.rstrip("."))
+    return TOO_LONG if trials.too_long else TIME_IS_UP

@@ -97,7 +97,8 @@ def report(
         tables = export_tables(folder, (out or folder) / "tables", publish=publish, tasks=alone)
         lines += [f"table: {path}" for path in tables]
     if figures is not None:
-        lines += [f"figure: {path}" for path in write_figures(folder, figures, alone)]
+        drawn = write_figures(folder, figures, alone, publish=publish)
+        lines += [f"figure: {path}" for path in drawn]
     return "\n".join([*lines, *packed])
 
 

@@ -118,6 +118,11 @@ def run(options: "RunOptions") -> int:
         from bench.running.matched_plan import match_plan
 
         refuse_missing_device(options.device)
+        if options.match == "time" and options.device != "cpu":
+            raise InvalidConfig(
+                "--match time makes CPU times equal, which say nothing of another device; give "
+                "--match flops or --match params."
+            )
         with closing(open_store(options)) as store:
             made = match_plan(made, options.data_directory, store)
     return execute(options, made)

@@ -53,7 +53,7 @@ class System(nn.Module):
         there = self._inputs(self.there, batch, mode, copies)
         terms, after = self._terms(self.there, there, self.named_losses, carry, "")
         if self.back is not None and self.joint is not None:
-            back = self._inputs(self.back, reverse_batch(batch), mode, copies)
+            back = self._inputs(self.back, reverse_batch(batch), mode.backwards(), copies)
             more, next_carry = self._terms(self.back, back, self.back_losses, carry, BACK)
             terms |= {**more, "joint": self.joint(there, back)}
             after |= next_carry

@@ -239,7 +239,8 @@ class Comparison:
         if self.most_seeds < 2:
             return []
         first = [line for line in self.ranking if line.rank == 1]
-        first = [line for line in first if not line.worse_than_baseline] or first
+        worse = {name for name, line in self.whole.compared.items() if line.worse_than_baseline}
+        first = [line for line in first if line.variant not in worse] or first
         return [line for line in first if not self.lost_every_seed(line.variant)]
 
     @property

@@ -43,8 +43,8 @@ MARKS = {
     ),
     "planned test": (
         "worse (or better) than {baseline} by the planned test: the test against the baseline was "
-        "fixed before the run and is significant, but not after correction for all pairs, which "
-        "makes the ranks"
+        "fixed before the run, is of the whole test, and is significant; the ranks come from a "
+        "stricter correction over all pairs"
     ),
     "n.s. against the best": "on a later rank, but not significantly different from the first line",
     "better on common seeds": (

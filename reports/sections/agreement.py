@@ -17,7 +17,7 @@ HOW_TO_READ = (
     "Spearman's rank correlation of mean scores over the variants that both share. 1 is the same "
     "order of variants, -1 the opposite one. Controls and the baseline are included. Intervals are "
     "95% percentile bounds of a bootstrap over variants and seeds. The p values come from "
-    "permutations, with Holm's correction over all {count} of the table."
+    "permutations, with Holm's correction over {count} of the table."
 )
 WIDE = (
     "With few variants these intervals are wide, and a bootstrap still makes them too narrow. A "
@@ -40,7 +40,7 @@ def agreement_section(folder: RunFolder) -> Section | None:
     if not told:
         return None
     few = [line for line in found if line[2].variants < LEAST_VARIANTS]
-    count = f"{len(told)} pairs" if len(told) != 1 else "the one pair"
+    count = f"all {len(told)} pairs" if len(told) != 1 else "the one pair"
     adjusted = holm([agreement.p for _, _, agreement in told])
     lines = sorted(zip(told, adjusted, strict=True), key=lambda line: -line[0][2].correlation)
     blocks: list[Block] = [

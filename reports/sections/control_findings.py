@@ -3,7 +3,11 @@
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import is_about_longer_inputs
+from reports.ranked_table.verdicts import planned
 from results.statistics import Ranked
+
+MOST_NAMED = 6
+"""Variants that a sentence names; the rest are counted."""
 
 
 def is_control(comparison: Comparison, line: Ranked) -> bool:
@@ -19,7 +23,7 @@ def controls(comparison: Comparison) -> list[str]:
         for line in comparison.ranking
         if is_control(comparison, line)
         and not line.differs_from_best
-        and not line.worse_than_baseline
+        and not comparison.whole.compared[line.variant].worse_than_baseline
     ]
     aa_controls = [name for name in level if comparison.catalog.variant(name).aa_control]
     told = [
@@ -42,8 +46,14 @@ def controls(comparison: Comparison) -> list[str]:
 
 
 def _beaten(comparison: Comparison, control: str) -> str:
-    """What scores say of a control where the tests say nothing."""
+    """What planned tests say of a control, or scores where they say nothing."""
     fair = [name for name in comparison.contenders if name in comparison.compared]
+    tests = {name: planned(comparison, name, control) for name in fair}
+    better = [name for name, test in tests.items() if test and test.outcome == "better"]
+    if better:
+        some = join([comparison.catalog.label(name) for name in better], MOST_NAMED)
+        are = "is" if len(better) == 1 else "are"
+        return f", though by the planned tests {some} {are} better than {{}}"
     above = comparison.above_every_seed(control)
     if not above:
         return ". These seeds and this budget do not show what attention is for here"

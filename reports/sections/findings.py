@@ -222,8 +222,10 @@ def _against_baseline(comparison: Comparison) -> str:
     if comparison.baseline is None or comparison.baseline not in comparison.compared:
         return "The baseline has no score here, so no difference is tested."
     label = comparison.catalog.label
-    better = [line.variant for line in comparison.ranking if line.better_than_baseline]
-    worse = [line.variant for line in comparison.ranking if line.worse_than_baseline]
+    whole = comparison.whole.compared
+    ranked = [whole[line.variant] for line in comparison.ranking if line.variant in whole]
+    better = [line.variant for line in ranked if line.better_than_baseline]
+    worse = [line.variant for line in ranked if line.worse_than_baseline]
     base = label(comparison.baseline)
     parts = [
         f"Significantly better than {base}: {join([label(name) for name in better])}."

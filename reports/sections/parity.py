@@ -64,7 +64,9 @@ def _equal(held: list[Comparison], metric: str) -> int:
     sizes = [
         [_share(one, name, metric) for name in one.variants if name in one.scores] for one in held
     ]
-    return sum(all(_near(share) for share in shares if math.isfinite(share)) for shares in sizes)
+    known = ([share for share in shares if math.isfinite(share)] for shares in sizes)
+    # the baseline beside itself says nothing, and neither does one that has no size
+    return sum(len(shares) > 1 and all(map(_near, shares)) for shares in known)
 
 
 def _tuning(folder: RunFolder, held: list[Comparison]) -> str:

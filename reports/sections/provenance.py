@@ -8,6 +8,7 @@ from bench.api.cell import Cell, parse_label
 from bench.api.errors import InvalidSelector
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.folder import RunFolder
+from reports.numbers import counted
 from results.published_commands import DATA_DIR
 
 STATUS_TEXT = {
@@ -186,7 +187,7 @@ def environment_section(folder: RunFolder) -> Section:
         blocks.append(
             TableBlock(
                 key=f"environment-{at}",
-                title=f"Environment {clean(name)}, {used} cells",
+                title=f"Environment {clean(name)}, {counted(used, 'cell')}",
                 columns=(Column(title="fact"), Column(title="value")),
                 rows=tuple(rows),
             )

@@ -1,5 +1,6 @@
 """A figure and a paragraph for each comparison that is small and has enough seeds to be quoted."""
 
+import math
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -8,7 +9,7 @@ from reports.catalog import capitalized, uncapitalized
 from reports.evidence import stands_for
 from reports.figures.scores import ScoreLine, scores_figure
 from reports.folder import RunFolder
-from reports.numbers import least_to_most, p_text, plain
+from reports.numbers import counted, least_to_most, p_text, plain
 from reports.prose import join
 from reports.quality_cost import seen_within
 from reports.ranked_table.comparison import Comparison
@@ -98,7 +99,8 @@ def _paragraph(folder: RunFolder, comparison: Comparison) -> str:
     where = f" ({', '.join(shared)})" if shared else ""
     parts.append(
         "Moderated t tests on common seeds, with Holm's correction over "
-        f"{len(comparison.primary)} hypotheses that were fixed before the run{where}."
+        f"{counted(len(comparison.primary), 'hypothesis', 'hypotheses')} "
+        f"fixed before the run{where}."
     )
     return " ".join(parts)
 
@@ -117,8 +119,7 @@ def _against(comparison: Comparison, reference: str, told: set[str]) -> list[str
         if asked.reference == reference
     }
     margin = comparison.ranked_by.margin
-    known = _scored(comparison, reference, told)
-    parts = []
+    parts, known = list[str](), ""
     for outcome, words in OPENINGS:
         names = [
             name
@@ -127,6 +128,8 @@ def _against(comparison: Comparison, reference: str, told: set[str]) -> list[str
         ]
         if not names:
             continue
+        # the reference is scored first, but only where something is said of it
+        known = known or _scored(comparison, reference, told)
         within = f" within {plain(margin)}" if outcome == "equivalent" and margin else ""
         listed = join([_scored(comparison, name, told) for name in names], len(names))
         parts.append(f"{words}{within}: {listed}{_tested(outcome, [found[one] for one in names])}")
@@ -146,7 +149,10 @@ def _tested(outcome: str, decisions: Sequence[Decision]) -> str:
     """The p value of a significant difference, or the largest of several."""
     if outcome not in ("better", "worse"):
         return ""
-    most = p_text(max(one.p_adjusted for one in decisions))
+    most = max(one.p_adjusted for one in decisions)
     if len(decisions) == 1:
-        return f" ({most})"
-    return f" (each {most.replace('=', '≤')})"
+        return f" ({p_text(most)})"
+    # a bound is rounded up, or it would be none
+    digits = 10.0 ** (1 - math.floor(math.log10(max(most, 1e-3))))
+    bound = p_text(math.ceil(most * digits) / digits if most >= 1e-3 else most)
+    return f" (each {bound.replace('=', '≤')})"

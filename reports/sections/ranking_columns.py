@@ -42,6 +42,8 @@ class RankedColumn:
     cell: Callable[[RankedLine], TableCell]
     of_metric: bool = False
     """Whether unit and better side are those of the metric that ranks."""
+    of_planned: bool = False
+    """Whether its unit is that of the planned tests, which are of the whole test."""
     of_plain: bool = False
     """Shown only where the table ranks by another metric than that of the whole test."""
     from_speed_cells: bool = False
@@ -93,7 +95,7 @@ RANKED_COLUMNS = (
             help="Smallest true difference to the baseline that this test finds in 80 % of runs.",
         ),
         cell=detectable_cell,
-        of_metric=True,
+        of_planned=True,
     ),
     RankedColumn(
         head=Column(title="Against baseline", help=VERDICT_HELP),
@@ -155,10 +157,10 @@ RANKED_COLUMNS = (
 def head_of(column: RankedColumn, comparison: Comparison, where: str) -> Column:
     """The head of a column in the table of one comparison."""
     plain, head = comparison.whole.ranked_by, column.head
-    metric = plain if column.of_plain else comparison.ranked_by
+    metric = plain if column.of_plain or column.of_planned else comparison.ranked_by
     return Column(
         title=head.title.format(metric=metric.arrow),
-        unit=metric.unit if column.of_metric else head.unit,
+        unit=metric.unit if column.of_metric or column.of_planned else head.unit,
         numeric=head.numeric,
         better=metric.better if column.of_metric or column.of_plain else head.better,
         help=head.help.format(where=where),

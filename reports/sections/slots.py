@@ -257,7 +257,7 @@ def _table(folder: RunFolder, key: str, place: tuple[Any, ...], slots: Slots) ->
     where = "" if slot == "causal" else f", {slot} slot"
     base = folder.catalog.baseline
     variants = slots.lines[place]
-    names = sorted(variants, key=lambda one: (one != base, -_median(variants[one].get(PREFILL))))
+    names = sorted(variants, key=lambda one: (one != base, *_slowest_last(variants[one])))
     refused = _refused(folder, place, variants)
     # runs of earlier versions measured no memory of a step
     known = any(STEP_PEAK in lines for lines in variants.values())
@@ -371,13 +371,19 @@ def _lost(folder: RunFolder, variant: str, place: tuple[Any, ...]) -> Sequence[A
     ]
 
 
+def _slowest_last(lines: Mapping[str, Line]) -> tuple[bool, float]:
+    """Order of rows by how many tokens of a prompt are read in a second; last without a time."""
+    speed = _median(lines.get(PREFILL))
+    return math.isnan(speed), -speed
+
+
 def _refused(
     folder: RunFolder, place: tuple[Any, ...], variants: Mapping[str, object]
 ) -> list[str]:
     """A sentence for each variant that has no line here."""
     said = {
         folder.catalog.label(one.cell.variant): one.record
-        for one in folder.of_kind("speed")
+        for one in folder.outcomes
         if one.cell.variant not in variants and _here(one, place) and one.record.status != "ok"
     }
     return [

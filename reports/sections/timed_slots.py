@@ -75,10 +75,10 @@ def main_place(slots: Slots) -> tuple[Any, ...] | None:
 
 
 def places_by_length(chosen: tuple[Any, ...], slots: Slots) -> Mapping[float, tuple[Any, ...]]:
-    """Places with the settings of a chosen one; of each length the fullest."""
+    """Places with the settings and the heads of a chosen one; of each length the fullest."""
 
     def settings(place: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (batch_of(place[0]), *place[1:5])
+        return place[:5]
 
     alike = [place for place in slots.lines if settings(place) == settings(chosen)]
     alike.sort(key=lambda place: (place[-1], len(slots.lines[place])))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from reports.blocks import Paragraph, Section
+from reports.catalog import red_reasons
 from reports.folder import RunFolder
 from reports.prose import join
 from reports.sections.data_sources import mixed_data, short_data
@@ -19,7 +20,8 @@ def warnings_section(folder: RunFolder) -> Section | None:
             "larger budget.",
         )
     told += folder.damages
-    red = sorted({name for comparison in folder.comparisons for name in comparison.red})
+    variants = {outcome.cell.variant for outcome in folder.outcomes}
+    red = sorted(name for name in variants if red_reasons(folder.certificates, name))
     if red:
         told.append(f"Not ranked, because a conformance check is red: {names(folder, red)}.")
     if not told:

@@ -30,6 +30,9 @@ PRIOR_FREEDOM = 1.0
 LARGEST_MEAN = 5.0
 """The average variance of a table is at most this multiple of the median, so that one variant whose
 seeds fail does not hide the differences between all others."""
+ZERO = 1e-7
+"""Share of the largest score of a table below which a variant has no scale of its own: its scores
+are zero but for rounding, which is a millionth of that."""
 ERRORS_BELOW = 2.0
 """How far below its estimate the common correlation is taken, in standard errors."""
 
@@ -137,9 +140,9 @@ class ModeratedTable:
             raise ValueError("statistics need finite scores")
         # of each variant by itself: one that diverges must not make the spreads of others look like
         # rounding
-        self._scale = {
-            name: max(map(abs, by_seed.values())) for name, by_seed in self._scores.items()
-        }
+        scale = {name: max(map(abs, by_seed.values())) for name, by_seed in self._scores.items()}
+        least = ZERO * max(scale.values(), default=0.0)
+        self._scale = {name: max(one, least) for name, one in scale.items()}
 
     def difference(self, left: str, right: str, level: float = 0.95) -> ModeratedDifference:
         """Score of one variant minus that of another on the seeds of both.

@@ -142,13 +142,12 @@ class RnnSeq2Seq(Backbone):
     def encode(self, batch: Batch, mode: Mode) -> tuple[Encoded, ...]:
         """Embed and encode every source of an arranged batch."""
         found = []
-        for encoder, table, text in zip(
-            self.encoders, self.source_embeddings, batch.sources, strict=True
+        for index, (encoder, table, text) in enumerate(
+            zip(self.encoders, self.source_embeddings, batch.sources, strict=True)
         ):
             assert isinstance(encoder, Encoder), "every source has an encoder"
-            found.append(
-                encoder.read(self.dropout(embed_source(table, text)), text.mask, batch, mode)
-            )
+            embedded = self.dropout(embed_source(table, text))
+            found.append(encoder.read(embedded, text.mask, batch, mode.source(index)))
         return tuple(found)
 
     def forward(self, batch: Batch, mode: Mode) -> Trace:

@@ -185,8 +185,9 @@ class TransformerSeq2Seq(Backbone):
         embedded = embed_source(self.source_embeddings[index], text) * self.scale
         x = blocks[0].own.variant.embed(embedded, 0)
         answers = []
+        mine = mode.source(index)
         for layer, block in enumerate(blocks):
-            modes = (mode.layer(layer), mode.layer(layer))
+            modes = (mine.layer(layer), mine.layer(layer))
             x, _, attended, _ = block(x, text.mask, (), LayerPath(), modes)
             answers.append(attended)
         return States(self.encoder_norms[index](x), text.mask), answers

@@ -86,10 +86,12 @@ def calibrated(tmp_path, monkeypatch):
             executor=executor,
         )
         try:
-            made = Calibration(Trials(NEEDLE, "quick", session, until, clock, kept=kept))
+            trials = Trials(NEEDLE, "quick", session, until, clock, kept=kept)
+            made = Calibration(trials)
             return made.choose(), executor.cells
         except OutOfTime:
             run.unfinished = made.unfinished()
+            run.lost = trials.lost
             return None, executor.cells
         finally:
             store.close()
@@ -270,6 +272,13 @@ def test_a_trial_that_the_machine_ended_is_no_trial(calibrated, why):
     assert choice.rates
     (again,) = {cell.id for cell in first} & {cell.id for cell in second}
     assert "additive" in next(cell.variant for cell in second if cell.id == again)
+
+
+@pytest.mark.parametrize(("why", "told"), [("timeout", ""), ("full disk", "no space.")])
+def test_what_the_machine_ended_is_told_with_its_reason(calibrated, why, told):
+    choice, _ = calibrated(lambda cell: why)
+    assert choice is None
+    assert calibrated.lost == told
 
 
 def test_a_baseline_that_cannot_be_trained_is_no_choice(calibrated):

@@ -33,7 +33,8 @@ class Again:
         values = scores.to_numpy(float)
         known = ~np.isnan(values)
         self.largest = float(np.nanmax(np.abs(values)))
-        self.rounding = ROUNDING * np.nanmax(np.abs(values), axis=1)
+        scale = np.nanmax(np.abs(values), axis=1)
+        self.rounding = ROUNDING * np.maximum(scale, 1e-7 * scale.max())
         self.rounding_of_pairs = np.maximum(self.rounding[:, None], self.rounding[None])
         self.place = {str(name): at for at, name in enumerate(scores.index)}
         self.freedom = known.sum(axis=1) - 1.0

@@ -110,6 +110,8 @@ def test_outcomes_stay_those_of_the_planned_tests_where_the_table_shows_another_
     assert lines.loc[FAST, "p_adjusted"] == decision.p_adjusted
     assert lines.loc[FAST, "difference"] == pytest.approx(-299, abs=1)
     assert "those of the planned tests, which are of the whole test" in said_below(folder)
+    blocks = [block for block in findings_section(folder).blocks if isinstance(block, Paragraph)]
+    assert not any("Significantly better" in block.text for block in blocks)
 
 
 def test_who_never_reaches_the_threshold_is_last_without_a_rank_and_named(tmp_path: Path):

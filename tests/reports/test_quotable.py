@@ -56,7 +56,7 @@ def test_a_paragraph_names_scores_decisions_and_what_was_tested(tmp_path: Path):
         "(p < 0.001); equivalent within 0.0500: scaled_dot 0.5002 ± 0.0038.",
         "Against no_attention 0.3000 ± 0.0038, significantly better: shaw_rpr, scaled_dot and "
         "bahdanau (each p < 0.001).",
-        "Holm's correction over 5 hypotheses that were fixed before the run",
+        "Holm's correction over 5 hypotheses fixed before the run",
     ):
         assert told in text.text, told
     order = [figure.description.index(name) for name in ("shaw_rpr", "scaled_dot", "no_attention")]

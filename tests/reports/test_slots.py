@@ -55,7 +55,8 @@ def folder(found, outcomes=(), certificates=None):
         speed=pd.DataFrame(found),
         certificates=certificates or {},
         catalog=Catalog.of(NAMES),
-        of_kind=lambda kind: list(outcomes),
+        of_kind=lambda kind: [one for one in outcomes if one.record.status == "ok"],
+        outcomes=list(outcomes),
         comparisons=(),
     )
 

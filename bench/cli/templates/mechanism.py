@@ -61,7 +61,7 @@ class NewName(Variant):
     ) -> tuple[Float[Tensor, "Hq L Ev"], None]:
         """The same, value by value; written from the paper, not from `prepare`."""
         heads, length, _ = query.shape
-        group = heads // source.key.shape[1]
+        group = heads // source.value.shape[1]
         found = []
         for head in range(heads):
             values = list(source.value[0, head // group])

@@ -106,6 +106,17 @@ def test_one_variant_that_diverges_does_not_make_the_spreads_of_others_look_like
     assert -5.5 < found.low < found.high < -4.5
 
 
+def test_rounding_around_zero_is_no_spread_beside_others():
+    draw = np.random.default_rng(2)
+    real = [level + 0.01 * draw.normal(size=5) for level in (0.5, 0.6)]
+    noise = [1e-16 * draw.normal(size=5) for _ in range(4)]
+    zeros = [np.zeros(5) for _ in range(4)]
+    found, wanted = (
+        ModeratedTable(table_of([*real, *more])).difference("v0", "v3") for more in (noise, zeros)
+    )
+    assert found.p == pytest.approx(wanted.p)
+
+
 def test_without_any_spread_the_sign_test_decides():
     copies = {f"v{row}": dict.fromkeys(range(3), float(row)) for row in range(4)}
     found = ModeratedTable(copies).difference("v1", "v0")

@@ -14,6 +14,7 @@ PLACES = [
     ("hard_reinforce", "two_source", ""),
     ("hard_gumbel_st", "two_source", f"{STACK},combiner=flat]"),
     ("hard_gumbel_st", "two_source", f"{STACK},combiner=serial]"),
+    ("hard_gumbel_st", "two_source", f"{STACK},combiner=serial];self"),
     ("hard_gumbel_st", "recall", "snail"),
     ("hard_reinforce", "nli_syn", "pair"),
     ("hard_gumbel_st", "chains", "memn2n"),
@@ -24,7 +25,8 @@ PLACES = [
 def test_no_two_calls_of_a_forward_pass_have_the_same_draws(
     built, monkeypatch, variant, task, backbone
 ):
-    network, _, batch = built(variant, task=task, backbone=backbone)
+    backbone, _, slot = backbone.partition(";")
+    network, _, batch = built(variant, task=task, backbone=backbone, slot=slot)
     seen: list[int] = []
     attend = Slot.attend
 

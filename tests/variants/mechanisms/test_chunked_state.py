@@ -142,6 +142,12 @@ def test_sums_are_exact_where_networks_are_trained_in_half_precision(at_once):
     assert half[0].dtype == torch.float32
 
 
+def test_shapes_alone_can_be_asked_for():
+    query = torch.zeros(1, 2, 16, 4, device="meta")
+    output, _ = run(Steps(query, query, query), torch.zeros(1, 2, 4, 4, device="meta"), 4)
+    assert output.shape == (1, 2, 16, 4)
+
+
 def test_the_matrix_in_the_end_holds_no_memory_of_the_chunks_before():
     query = torch.randn(1, 2, 64, 4, generator=torch.Generator().manual_seed(0))
     _, state = run(Steps(query, query, query), torch.zeros(1, 2, 4, 4), 4, 16)
