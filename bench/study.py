@@ -123,7 +123,8 @@ def _tune(
         load_if_exists=True,
     )
     _alone(study, session)
-    folder = str(session.store.folder.resolve())
+    # a database in the run folder is its own wherever the folder is; another one may be shared
+    folder = str(session.store.folder.resolve()) if asked.storage else ""
 
     def lost(trial: optuna.trial.FrozenTrial) -> bool:
         ended = trial.state in (TrialState.COMPLETE, TrialState.FAIL)
@@ -225,7 +226,7 @@ def _ask(
     """
     trials = study.get_trials(deepcopy=False)
     number = sum("retry_of" not in trial.user_attrs for trial in trials)
-    study.sampler = _sampler(asked.sampler, asked.request.first_seed, number)
+    study.sampler = _sampler(asked, number)
     trial = study.ask({knob.name: distribution(knob.range) for knob in knobs})
     if "retry_of" not in trial.user_attrs:
         trial.set_user_attr("number", number)
@@ -233,11 +234,13 @@ def _ask(
     return trial
 
 
-def _sampler(name: str, seed: int, number: int) -> optuna.samplers.BaseSampler:
+def _sampler(asked: StudyRequest, number: int) -> optuna.samplers.BaseSampler:
     """A sampler for one trial; a seed alone would repeat its draws after every restart."""
+    name, seed = asked.sampler, asked.request.first_seed
     own = seed + 7919 * number
     if name == "tpe":
-        return optuna.samplers.TPESampler(seed=own)
+        # by default the first ten trials are random, which may be all there are
+        return optuna.samplers.TPESampler(seed=own, n_startup_trials=min(10, asked.trials // 2))
     alone = optuna.samplers.RandomSampler(seed=own)
     if name == "random":
         return alone
@@ -245,7 +248,7 @@ def _sampler(name: str, seed: int, number: int) -> optuna.samplers.BaseSampler:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         # keeps its place in the sequence in the storage
         return optuna.samplers.QMCSampler(
-            seed=seed, independent_sampler=alone, warn_independent_sampling=False
+            scramble=True, seed=seed, independent_sampler=alone, warn_independent_sampling=False
         )
 
 
@@ -258,13 +261,14 @@ def _recover(
 
     Args:
         study: Whose trials.
-        folder: The run folder, which the trials of this machine name.
+        folder: The run folder, which the trials of this machine name; empty where the storage is
+            its own, and all trials are.
         lost: Whether a trial that has ended does not count.
     """
     trials = study.get_trials(deepcopy=False)
     asked_again = {trial.user_attrs.get("retry_of") for trial in trials}
     for trial in trials:
-        if trial.user_attrs.get("folder", folder) != folder:
+        if folder and trial.user_attrs.get("folder", folder) != folder:
             continue
         running = trial.state == TrialState.RUNNING
         # in this order, so that a kill between the two loses no trial

@@ -12,6 +12,9 @@ from bench.api.whole_file import written_whole
 from reports.blocks import PROGRAM
 from reports.markdown import SHORT
 
+CLAIMS = "claims.md"
+"""The page of claims."""
+
 
 def own_folder(path: Path) -> Path:
     """Make a folder of a report, unless it is there.
@@ -29,8 +32,13 @@ def own_folder(path: Path) -> Path:
 
 def holds_a_report(folder: Path) -> bool:
     """Whether a folder has an earlier report, which may be replaced."""
+    return any(map(_is_a_report, (folder / SHORT, folder / CLAIMS)))
+
+
+def _is_a_report(path: Path) -> bool:
+    """Whether a file is the Markdown of a page of ours."""
     try:
-        text = (folder / SHORT).read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
     return text.startswith(f"# {PROGRAM}: ")

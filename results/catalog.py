@@ -226,7 +226,13 @@ class RunCatalog:
         return replace(
             new,
             variants={**self.variants, **self._named_as_before(new.variants)},
-            tasks={**self.tasks, **new.tasks},
+            # a cell that runs again is named by its label, and keeps the name it had
+            tasks={
+                name: replace(one, short=self.tasks[name].short or one.short)
+                if name in self.tasks
+                else one
+                for name, one in {**self.tasks, **new.tasks}.items()
+            },
             metrics={**self.metrics, **new.metrics},
             study={**self.study, **new.study},
             trials={**self.trials, **new.trials},
@@ -245,8 +251,12 @@ class RunCatalog:
         """What a later run says of variants; what it asked for by no name keeps its earlier one."""
         held = self.variants
         return {
-            name: replace(one, short=held[name].short or one.short)
-            if one.short == name and name in held
+            name: replace(
+                one,
+                short=(held[name].short if one.short == name else "") or one.short,
+                ablation=one.ablation or held[name].ablation,
+            )
+            if name in held
             else one
             for name, one in variants.items()
         }

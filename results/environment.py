@@ -193,11 +193,17 @@ def _git_state() -> tuple[str, bool | None]:
     if not revision:
         return "", None
     # Without optional locks, a run in the background never blocks a commit of its user.
-    return revision, bool(_output(*git, "status", "--porcelain"))
+    changed = _asked(*git, "status", "--porcelain")
+    return revision, None if changed is None else bool(changed)
 
 
 def _output(*command: str) -> str:
     """First line a program prints; empty if it fails or is not installed."""
+    return _asked(*command) or ""
+
+
+def _asked(*command: str) -> str | None:
+    """First line a program prints; None if it fails or is not installed."""
     try:
         done = subprocess.run(
             command,
@@ -209,7 +215,7 @@ def _output(*command: str) -> str:
             env={**_without_git(os.environ), "LC_ALL": "C"},
         )
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return None
     return done.stdout.partition("\n")[0].strip()
 
 

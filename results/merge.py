@@ -175,8 +175,15 @@ def _catalogs(ours: Json, theirs: Json) -> Json:
         return joined
     # what has no baseline, such as a study, takes away none
     said = {name: as_text(as_object(theirs).get(name)) for name in SAID_BY_EITHER}
+    # what a study chose is of one study as a whole
+    studies = {
+        **as_object(as_object(theirs).get("study")),
+        **as_object(as_object(ours).get("study")),
+    }
     lacking = {name: text for name, text in said.items() if text and not joined.get(name)}
     small = [one for one in (ours, theirs) if as_object(one).get("ranks") is False]
+    if studies:
+        joined = {**joined, "study": studies}
     return {**joined, **lacking, **({"ranks": False} if small else {})}
 
 

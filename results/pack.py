@@ -17,7 +17,7 @@ from results.compressed import compressed, json_text, uncompressed
 from results.frame import COLUMNS, NUMBERS, StoredRun, rows_of
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, OtherSchema
-from results.published_commands import with_run_folder
+from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.run_path import (
     SUFFIX,
@@ -204,8 +204,11 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     for name in FILES:
         data = source.read_json(name)
         if name == CATALOG and isinstance(data, dict) and "commands" in data:
-            commands: list[Json] = [with_run_folder(str(one)) for one in as_list(data["commands"])]
-            data = {**data, "commands": commands}
+            commands: list[Json] = [_shown(str(one)) for one in as_list(data["commands"])]
+            place = {"data_dir": DATA_DIR} if data.get("data_dir") else {}
+            data = {**data, "commands": commands, **place}
+        elif isinstance(data, dict):
+            data = dict(_without_places(data))
         if data is not None:
             stored[_PREFIX + name] = compressed(data)
     table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)
@@ -215,6 +218,25 @@ def write_pack(source: PackedRun, path: Path) -> Path:
         writer.write_table(table)
         writer.add_key_value_metadata(stored)
     return path
+
+
+def _shown(command: str) -> str:
+    """A command that names no folder of this machine."""
+    return with_run_folder(with_data_dir(command, DATA_DIR))
+
+
+def _without_places(data: JsonObject) -> JsonObject:
+    """A plan or what was asked, without folders and databases of this machine."""
+    found: dict[str, Json] = {name: one for name, one in data.items() if name != "data_dir"}
+    left_out = [as_object(one) for one in as_list(data.get("left_out"))]
+    if left_out:
+        found["left_out"] = [
+            {**one, "command": _shown(as_text(one.get("command")))} for one in left_out
+        ]
+    tuning = as_object(data.get("tuning"))
+    if tuning.get("storage"):  # it may hold a password
+        found["tuning"] = {**tuning, "storage": ""}
+    return found
 
 
 def _origins(records: Mapping[str, Record], cells: Iterable[str]) -> JsonObject:

@@ -17,9 +17,14 @@ class Reservations:
         self._open: tuple[int, int] | None = None
 
     def take(self, cell_id: str) -> bool:
-        """Reserve a cell without waiting; False if another process holds it."""
+        """Reserve a cell without waiting; False if another process holds it.
+
+        Raises:
+            OSError: The file of the locks cannot be opened.
+        """
+        descriptor = self._descriptor()
         try:
-            fcntl.lockf(self._descriptor(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(cell_id, 16))
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, int(cell_id, 16))
         except (BlockingIOError, PermissionError):
             return False
         return True
@@ -39,5 +44,6 @@ class Reservations:
             # Inherited by a fork; closing it here leaves the locks of the parent alone.
             self.close()
         if self._open is None:
-            self._open = os.getpid(), os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            # as other files of the folder: who may write to those may reserve, too
+            self._open = os.getpid(), os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         return self._open[1]

@@ -1,5 +1,6 @@
 """What `plan.json` says: the cells that were planned, and those that were not, with the reason."""
 
+from collections.abc import Iterable
 from typing import TypedDict
 
 from bench.api.cell import parse_label
@@ -21,7 +22,7 @@ class StoredPlan(TypedDict):
 def plan_with(held: Json, now: StoredPlan) -> StoredPlan:
     """A plan, and what plans of other commands in the same folder hold besides."""
     before = stored_plan(as_object(held))
-    planned = {*now["cells"], *map(_id_of, now["left_out"])}
+    planned = {*now["cells"], *map(_id_of, now["left_out"]), *_covered(now["cells"].values())}
     others = (one for one in before["left_out"] if _id_of(one) not in planned)
     cells = {id_: label for id_, label in before["cells"].items() if id_ not in planned}
     return StoredPlan(cells={**now["cells"], **cells}, left_out=[*now["left_out"], *others])
@@ -32,7 +33,8 @@ def merged_plans(ours: Json, theirs: Json) -> StoredPlan:
     one, two = stored_plan(as_object(ours)), stored_plan(as_object(theirs))
     cells = {**one["cells"], **two["cells"], **one["cells"]}  # in this order, labelled by ours
     left = {_id_of(found): found for found in (*two["left_out"], *one["left_out"])}
-    return StoredPlan(cells=cells, left_out=[left[id_] for id_ in left if id_ not in cells])
+    there = {*cells, *_covered(cells.values())}
+    return StoredPlan(cells=cells, left_out=[left[id_] for id_ in left if id_ not in there])
 
 
 def stored_plan(data: JsonObject) -> StoredPlan:
@@ -49,6 +51,23 @@ def _cells(stored: Json) -> dict[str, str]:
     if isinstance(stored, list):
         return {_id_from(label): label for label in map(as_text, stored)}
     return {id_: as_text(label) for id_, label in as_object(stored).items()}
+
+
+def _covered(labels: Iterable[str]) -> set[str]:
+    """What was left out as a whole, such as the training on a task, and stands in a plan now."""
+    found = set()
+    for label in labels:
+        try:
+            cell = parse_label(label)
+        except InvalidSelector:
+            continue
+        tasks, variants = ({text, text.partition("[")[0]} for text in (cell.task, cell.variant))
+        if cell.kind == "speed":
+            found |= {f"speed of {variant}" for variant in variants}
+        else:
+            found |= {f"training on {task}" for task in tasks}
+            found |= {f"training of {variant}" for variant in variants}
+    return found
 
 
 def _id_of(left_out: dict[str, str]) -> str:

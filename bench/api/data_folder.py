@@ -1,6 +1,7 @@
 """The data directory: the folder in which data sets lie that were not fetched."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from bench.api.errors import DataUnavailable
@@ -19,7 +20,9 @@ def data_folder(explicit: Path | None = None) -> Path | None:
         source, named = DATA_VARIABLE, os.environ.get(DATA_VARIABLE, "")
     if not named:
         return None
-    folder = Path(named).expanduser()
+    folder = Path(named)
+    with suppress(RuntimeError):  # a home that nobody has is no folder
+        folder = folder.expanduser()
     if not folder.is_dir():
         without = "unset it" if explicit is None else "leave it out"
         raise DataUnavailable(

@@ -11,10 +11,12 @@ from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.selector import parse
+from bench.running.left_out import LeftOut
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell, quality_cell
 from bench.running.request import AskedVariant, Request
 from bench.training.analysis import EXAMPLES, analysis_cell
+from reports.claims import claims_command
 
 EVERY = "all"
 PROBE_S = 2.0
@@ -113,6 +115,9 @@ def plan_of(claims: Iterable[Claim], request: Request) -> Plan:
         new = [one for one in cells if one.read.id not in seen]
         cost = sum(took for id_, took in _seconds(cells).items() if id_ not in seen)
         if cost > room:
+            minutes = f"it takes about {cost / 60:.0f} CPU minutes, and --minutes leaves less"
+            command = claims_command(claim.key, request.plugin)
+            made.left_out.append(LeftOut(f"claim {claim.key}", minutes, command))
             continue
         room -= cost
         for one in new:

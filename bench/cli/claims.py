@@ -15,10 +15,14 @@ from bench.cli.command_group import BenchGroup
 from bench.cli.fitted_table import fitted_table, terminal_width
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from bench.api.claim import Claim
     from bench.cli.run_options import RunOptions
     from bench.running.request import Request
     from reports.claims import ClaimOutcome
     from results.frame import StoredRun
+    from results.store import Store
 
 FOLDER = "runs/claims"
 """Where claims are run if nobody says otherwise."""
@@ -174,11 +178,10 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
     Raises:
         UnknownName: No claim has one of the keys.
     """
-    from bench.api.errors import BenchError
     from bench.claims.cells import asked_claims, plan_of
-    from bench.claims.computed import compute
     from bench.cli.execution import execute, open_store
     from bench.cli.registered import load_registry
+    from bench.cli.sentences import INTERRUPTED
     from results.pack import open_run
 
     load_registry(options.plugin)
@@ -190,27 +193,40 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
         # a probe of a later call reads the model of a cell that has finished
         keep_models=True,
     )
-    code = 0
     with open_store(options) as store:
-        for claim in claims:
-            try:
-                if claim.exact and compute(claim, store):
-                    click.echo(f"computed {claim.key}", err=True)
-            except BenchError as error:
-                click.echo(str(error), err=True)
-                code = 1
+        code = _compute(claims, store)
     made = plan_of(claims, options)
     if made.quality:
         trained = execute(
             options, made, spec={"command": "claims", "keys": list(keys)}, shown=lambda _: ()
         )
+        if trained == INTERRUPTED:
+            return trained
         code = trained or code
+    for left in made.left_out:
+        click.echo(f"left out: {left.label}: {left.reason}. This runs it: {left.command}", err=True)
     found = outcomes(open_run(options.folder), options.plugin, options)
     asked = {claim.key for claim in claims}
     for one in found:
         if one.claim.key in asked:
             click.echo(f"{one.claim.key} {one.standing}: {one.claim.title} {one.reason()}".rstrip())
     click.echo(write_page(found, options.folder))
+    return code
+
+
+def _compute(claims: "Iterable[Claim]", store: "Store") -> int:
+    """Compute the numbers of claims; the exit code, 1 where a computation failed."""
+    from bench.api.errors import BenchError
+    from bench.claims.computed import compute
+
+    code = 0
+    for claim in claims:
+        try:
+            if claim.exact and compute(claim, store):
+                click.echo(f"computed {claim.key}", err=True)
+        except BenchError as error:
+            click.echo(str(error), err=True)
+            code = 1
     return code
 
 

@@ -16,11 +16,10 @@ def command(as_json: bool) -> None:
 
 def environment(as_json: bool) -> str:
     """Facts of this machine."""
-    import torch
-
+    from bench.running.worker import WorkerSettings
     from results.environment import collect
 
-    facts = collect(torch.get_num_threads()).to_json()
+    facts = collect(WorkerSettings.threads).to_json()
     if as_json:
         return json.dumps(facts, indent=1)
     return "\n".join(f"{key:<15} {value}" for key, value in facts.items())

@@ -21,7 +21,7 @@ from bench.cli.sentences import (
     ignore_interrupts,
     system_sentence,
 )
-from bench.cli.spec_file import spec_of, write_spec
+from bench.cli.spec_file import spec_of, typed_options, write_spec
 from bench.cli.until import refuse_other_looks, train_until_decided
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.conformance import RunsOn, compared_on
@@ -69,7 +69,16 @@ def execute(
     kept = options.keep_models or bool(made.analysis)
     session = make_session(replace(options, keep_models=kept), store)
     tasks = {one.cell.task: one.task for one in made.quality if one.task}.values()
-    write_catalog(options, store, made.variants.values(), tasks, changed=changed or {})
+    # a cell by its label is compared with what its run was compared with
+    compares = not options.cells or "baseline" in typed_options()
+    write_catalog(
+        options,
+        store,
+        made.variants.values(),
+        tasks,
+        changed=changed or {},
+        has_baseline=compares or not as_object(store.read_json(CATALOG)).get("baseline"),
+    )
     _write_plan(options, made, store)
     write_spec(store, {**spec_of(options), **(spec or {"command": "run"})})
     for line in lacking_lines(made, lacking_data(made.quality, options.data_directory)):

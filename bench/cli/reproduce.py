@@ -13,6 +13,7 @@ from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
+    from bench.api.cell import Cell
     from bench.cli.run_options import RunOptions
     from reports.folder import RunFolder
     from results.pack import Pack
@@ -135,6 +136,17 @@ def _preset_of(source: "Store | Pack") -> str:
     return preset if preset in PRESETS else ""
 
 
+def _is_of_today(cell: "Cell") -> bool:
+    """Whether this version of the code knows a cell, and in the same revisions."""
+    from bench.api.errors import BenchError
+    from bench.running.revisions import canonical_cell, revisions_of
+
+    try:
+        return revisions_of(canonical_cell(cell)) == cell.revisions
+    except BenchError:  # a name that is gone, or that a plug-in has elsewhere
+        return False
+
+
 def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[dict[str, float], int]:
     """Labels of some cells that were trained, with the seconds that each took.
 
@@ -142,18 +154,13 @@ def _drawn(source: "Store | Pack", count: int, draw: int) -> tuple[dict[str, flo
     """
     from bench.api.cell import cell_from_dict
     from bench.api.errors import InvalidConfig
-    from bench.running.revisions import canonical_cell, revisions_of
 
     trained = [
         (cell_from_dict(dict(record.cell)), record.seconds)
         for record in source.ledger().newest().values()
         if record.status == "ok" and record.cell["kind"] == "quality"
     ]
-    known = {
-        cell.label: seconds
-        for cell, seconds in trained
-        if revisions_of(canonical_cell(cell)) == cell.revisions
-    }
+    known = {cell.label: seconds for cell, seconds in trained if _is_of_today(cell)}
     if not known:
         raise InvalidConfig(
             "there is no trained cell that this version of the code could train again; give a run "

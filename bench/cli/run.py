@@ -190,6 +190,11 @@ def _refuse_nothing(made: "Plan") -> None:
         first = (told or made.left_out)[0]
         runs_it = f" This runs it: {first.command}" if first.command else ""
         raise InvalidConfig(f"nothing is left to run: {first.label}: {first.reason}.{runs_it}")
+    if not made.cells:
+        raise InvalidConfig(
+            f"the preset {made.request.preset} times nothing, and --no-quality leaves out the "
+            "rest; give --shape, or leave out --no-quality."
+        )
     for one in told:
         click.echo(f"left out: {one.label}: {one.reason}", err=True)
 
@@ -217,7 +222,7 @@ def cell_plan(options: "RunOptions", before: Mapping[str, float] = MappingProxyT
     from bench.training.analysis import trained_cell
 
     made = Plan(options)
-    for label in options.cells:
+    for label in dict.fromkeys(options.cells):
         cell = canonical_cell(parse_label(label))
         if cell.kind in OTHER_COMMANDS:
             raise InvalidConfig(

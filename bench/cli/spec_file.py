@@ -1,6 +1,7 @@
 """The spec file of a run: what was asked, so that it can be asked again."""
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
@@ -123,7 +124,8 @@ def _refuse_unknown_keys(path: Path, given: JsonObject) -> None:
 def _of_another_command(path: Path, writer: str) -> str:
     """What to say of the spec of another command, some of which take none."""
     if writer in NEEDED:
-        return f"{path} is of another command; run: python -m bench {writer} --spec {path}"
+        runs_it = f"python -m bench {writer} --spec {shlex.quote(str(path))}"
+        return f"{path} is of another command; run: {runs_it}"
     named = shortened(repr(writer), MOST_QUOTED)
     return (
         f"{path} is of the command {named}, which takes no --spec; give the spec.json of a run, an "

@@ -55,9 +55,15 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
         options: What is tuned, and where.
         tuning: What each variant may spend, and how it is searched.
     """
+    from bench.api.errors import InvalidConfig
     from bench.running.quality_cells import sized_task
     from bench.running.request import AskedTask
 
+    if options.keep_old:
+        raise InvalidConfig(
+            "a study is of the code that runs it, so that trials of earlier code count for "
+            "nothing; leave out --keep-old."
+        )
     options, asked = _checked(options, tuning)
     options = replace(options, out=options.out or "runs/study")
     variants = asked.request.specs

@@ -87,9 +87,8 @@ def run(
             many as make `AT_ONCE` chunks of all rows and heads.
     """
     kind = state.device.type
-    if not state.is_meta and torch.is_autocast_enabled(
-        kind
-    ):  # products in half precision would lose what sums need
+    if not state.is_meta and torch.is_autocast_enabled(kind):
+        # products in half precision would lose what sums need
         wide = steps.to(state.dtype)
         with torch.autocast(kind, enabled=False):
             return run(wide, state, chunk, at_once)
