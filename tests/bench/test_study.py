@@ -160,6 +160,29 @@ def test_a_resumed_study_tries_new_values_and_repeats_none(tune, sampler):
     assert third[0].best_value is not None
 
 
+def test_a_study_goes_on_in_a_folder_that_was_moved(tune, tmp_path):
+    asked = replace(ASKED, request=replace(REQUEST, variants="dot"))
+    _, whole = tune(asked, folder="whole")
+    _, first = tune(asked, folder="before", stop_after=2)
+    (tmp_path / "before").rename(tmp_path / "after")
+    _, second = tune(asked, folder="after")
+    tried = rates(first, "dot") + rates(second, "dot")
+    assert sorted(set(tried)) == sorted(rates(whole, "dot"))
+    (found,) = trials(tmp_path, "after").values()
+    assert not [one for one in found if one.state == TrialState.RUNNING]
+
+
+def test_the_second_half_of_a_few_trials_is_not_drawn_blindly(tune):
+    """Optuna's default would make all of them random."""
+    few = replace(ASKED, request=replace(REQUEST, variants="dot"), trials=8)
+    blind, asked = (
+        rates(tune(replace(few, sampler=name), folder=name, jobs=1)[1], "dot")
+        for name in ("random", "tpe")
+    )
+    assert asked[:4] == blind[:4]
+    assert asked[4:] != blind[4:]
+
+
 def test_a_trial_that_was_running_is_asked_again_and_counted_once(tune, tmp_path):
     asked = replace(ASKED, request=replace(REQUEST, variants="dot"))
     _, whole = tune(asked, folder="whole")

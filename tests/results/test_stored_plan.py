@@ -39,6 +39,15 @@ def test_what_is_left_out_now_is_planned_no_more():
     assert plan_with(held, now) == now
 
 
+def test_what_was_left_out_as_a_whole_is_told_no_more_once_it_is_planned():
+    """Data that were not there were fetched, or there is more time now."""
+    told = ["training on copying", "training of dot", "speed of dot", "training on recall"]
+    held = {"cells": {}, "left_out": [left(label) for label in told]}
+    now = StoredPlan(cells={DOT.id: DOT.label}, left_out=[])
+    assert plan_with(held, now)["left_out"] == [left("speed of dot"), left("training on recall")]
+    assert merged_plans(held, dict(now))["left_out"] == plan_with(held, now)["left_out"]
+
+
 def test_merged_plans_keep_the_order_and_the_labels_of_the_first():
     ours = {"cells": {DOT.id: "ours"}, "left_out": [left(GENERAL.label), left("training of dot")]}
     theirs = {"cells": [GENERAL.label, DOT.label], "left_out": []}
