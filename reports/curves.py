@@ -66,8 +66,9 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
         panel
         for comparison in folder.comparisons
         for axis, label in AXES
-        # an area along training is made of this curve, and so is a score beyond training
-        if (panel := curve_panel(comparison, axis, label, "validation", _watched(comparison))).lines
+        # an area along training is made of the curve of another metric
+        for metric in (learned_in_the_end(comparison.metric),)
+        if (panel := curve_panel(comparison, axis, label, "validation", metric)).lines
     ]
     words = {
         "title": "Learning curves",
@@ -78,11 +79,6 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
     return figures_section(
         "learning", "Learning curves", words, content, legend, none=none, columns=2
     )
-
-
-def _watched(comparison: Comparison) -> str:
-    """The metric that was stored along training, of what ranks."""
-    return learned_in_the_end(comparison.metric)
 
 
 def length_section(folder: RunFolder, legend: Legend) -> Section:

@@ -54,7 +54,7 @@ def _cells(stored: Json) -> dict[str, str]:
 
 
 def _covered(labels: Iterable[str]) -> set[str]:
-    """What was left out as a whole, such as the training on a task, and stands in a plan now."""
+    """Labels of what a plan may have left out and some cells are part of: `training on recall`."""
     found = set()
     for label in labels:
         try:

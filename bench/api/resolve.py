@@ -171,9 +171,7 @@ def find(name: str) -> Registration[object]:
         choices = " or ".join(f"{PLAIN}[{axis}={name}]" for axis in owners)
         raise InvalidConfig(f"{name!r} is a component of several axes; write {choices}.")
     known = {
-        candidate
-        for axis in ("recipe", "mechanism", *VARIANT_AXES)
-        for candidate in registry.registrations(axis)
+        candidate for axis in registry.NAMED_ALONE for candidate in registry.registrations(axis)
     }
     raise UnknownName.among("variant", name, known, see="bench list variants")
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 TIME_IS_UP = "the time is up before a choice was made"
 TOO_LONG = "a trial was ended, for it made no progress for a long time, so no choice was made"
-
-
 LOST = "a trial has no value, for a cause outside of it ({why}), so no choice was made; mend that"
 
 

@@ -239,9 +239,13 @@ class Comparison:
         if self.most_seeds < 2:
             return []
         first = [line for line in self.ranking if line.rank == 1]
-        worse = {name for name, line in self.whole.compared.items() if line.worse_than_baseline}
-        first = [line for line in first if line.variant not in worse] or first
+        first = [line for line in first if not self.is_worse_by_plan(line.variant)] or first
         return [line for line in first if not self.lost_every_seed(line.variant)]
+
+    def is_worse_by_plan(self, variant: str) -> bool:
+        """Whether the planned test, of the whole test, finds it worse than the baseline."""
+        line = self.whole.compared.get(variant)
+        return line is not None and line.worse_than_baseline
 
     @property
     def uniform_baseline(self) -> str | None:

@@ -23,7 +23,7 @@ def controls(comparison: Comparison) -> list[str]:
         for line in comparison.ranking
         if is_control(comparison, line)
         and not line.differs_from_best
-        and not comparison.whole.compared[line.variant].worse_than_baseline
+        and not comparison.is_worse_by_plan(line.variant)
     ]
     aa_controls = [name for name in level if comparison.catalog.variant(name).aa_control]
     told = [

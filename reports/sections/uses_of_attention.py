@@ -219,7 +219,7 @@ def verdict(comparison: Comparison) -> str:
 def _level(comparison: Comparison, best: str, name: str) -> str:
     """One from which the best is not told, and what else of its table speaks of that."""
     label = comparison.catalog.label
-    if comparison.whole.compared[name].worse_than_baseline and comparison.baseline:
+    if comparison.is_worse_by_plan(name) and comparison.baseline:
         return f"{label(name)} (which is worse than {label(comparison.baseline)})"
     if best in comparison.above_every_seed(name):
         return f"{label(name)} (though better in every seed)"

@@ -69,7 +69,7 @@ def test_a_network_is_matched_with_the_baselines_whatever_its_learning_rate():
 
 
 def test_a_network_has_the_size_of_the_baseline_in_the_nearest_network():
-    """As reports compare them: a baseline may stand in two networks of one name."""
+    """As reports compare: the baseline may be trained in two networks of the same backbone."""
     other = "rnn_seq2seq[encoder=uni_rnn]"
     made = plan(replace(SMALL, seeds=1))
     twice = [
