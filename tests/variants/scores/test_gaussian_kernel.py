@@ -53,6 +53,19 @@ def test_its_dot_form_is_its_energy(component, ask, draw):
     torch.testing.assert_close(found, score.energy(call, None), rtol=0, atol=1e-12)
 
 
+def test_the_constant_of_the_density_drops_out_of_its_weights(component, ask, draw):
+    """The weights are those of Gaussian densities written in full (section 15.4.2)."""
+    drawn = draw(lengths=())
+    score = component("score", "gaussian_kernel[learned=false,beta=3.0]")
+    call = ask(drawn.query, drawn.source, parts={"score": score.prepare(drawn.source)})
+    spread = torch.tensor(3.0**-0.5, dtype=torch.float64)
+    differences = drawn.query.unsqueeze(-2) - drawn.source.key.unsqueeze(-3)
+    density = torch.distributions.Normal(0.0, spread).log_prob(differences).sum(-1).exp()
+    found = torch.softmax(score.energy(call, None), -1)
+    expected = density / density.sum(-1, keepdim=True)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("sink", ["softmax_off_by_one", "learned_sink"])
 def test_beside_a_sink_fused_code_reads_what_the_weights_say(beneath, draw, sink):
     """A sink has an energy of its own, so that no part of the others may be left out."""
