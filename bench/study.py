@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,14 +25,10 @@ from bench.api.resolve import VariantSpec
 from bench.api.task import TASKS
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.quality_cells import PlannedCell
-from bench.running.request import Request
 from bench.running.session import Session
 from bench.study_request import FRESH_SEED, StudyRequest
 from bench.trial_cells import Knob, Parameters, final_cell, knobs_of, trial_cell
 from results.json_values import JsonObject
-
-BESIDE_THE_QUESTION = ("variants", "baseline", "seeds", "jobs")
-"""Parts of a request that decide no trial of one variant."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +50,15 @@ def expected_seconds(asked: StudyRequest) -> float:
     """CPU time that trials and winners are expected to take (s), before anything is written.
 
     Raises:
-        InvalidConfig: The storage cannot be opened, or options do not go together.
+        InvalidConfig: The storage cannot be opened, options do not go together, or a variant has
+            nothing left that a study could change.
     """
+    for name, spec in asked.request.specs:
+        if not knobs_of(spec, asked):
+            raise InvalidConfig(
+                f"study: the learning rate is given, and {name} has no other option to change; "
+                "leave lr out of --training, or leave the variant out."
+            )
     if asked.storage:
         opened_storage(asked.storage)
     each = [trial_cell(spec, asked, (), {}).seconds for _, spec in asked.request.specs]
@@ -113,7 +116,7 @@ def distribution(found: Range) -> BaseDistribution:
 def _tune(
     name: str, spec: VariantSpec, asked: StudyRequest, session: Session, storage: str
 ) -> StudyResult:
-    knobs = knobs_of(spec)
+    knobs = knobs_of(spec, asked)
     task = registry.find(TASKS, asked.task.name).target
     lower = task.ranking_metric().better == "lower"
     study = optuna.create_study(
@@ -189,16 +192,10 @@ def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
 
     No trial of another question is counted, and none whose value came from other code.
     """
-    request = asked.request
-    common = [
-        (one.name, getattr(request, one.name))
-        for one in fields(Request)
-        if one.repr and one.name not in BESIDE_THE_QUESTION
-    ]
     code = _code_of_trials(spec, asked)
-    facts = (spec.canonical, spec.revision, common, asked.trial_seconds, asked.sampler, code)
-    digest = sha256(repr((*facts, knobs_of(spec))).encode()).hexdigest()[:8]
-    return f"{request.tasks} @ {name} @ {request.preset} {digest}"
+    facts = (spec.canonical, spec.revision, asked.question, code, knobs_of(spec, asked))
+    digest = sha256(repr(facts).encode()).hexdigest()[:8]
+    return f"{asked.request.tasks} @ {name} @ {asked.request.preset} {digest}"
 
 
 def _code_of_trials(spec: VariantSpec, asked: StudyRequest) -> str:

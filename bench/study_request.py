@@ -1,7 +1,7 @@
 """What a study is asked: checked without Optuna, so that a wrong request is refused at once."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.selector import Selector
@@ -9,6 +9,17 @@ from bench.running.request import MOST_SEEDS, Request
 
 SAMPLERS = ("random", "qmc", "tpe")
 """Random and quasi-random trials are exchangeable, which best-of-n curves assume; TPE's are not."""
+BESIDE_THE_QUESTION = (
+    "variants",
+    "baseline",
+    "seeds",
+    "jobs",
+    "shape",
+    "speed",
+    "quality",
+    "minutes",
+)
+"""Parts of a request that decide no trial of one variant."""
 FRESH_SEED = 1000
 """First seed of the winner's reruns; no trial ever uses it."""
 
@@ -56,6 +67,13 @@ class StudyRequest(Tuning):
                 f"study: seeds from {FRESH_SEED} on are kept for the winners; "
                 "give a smaller --first-seed."
             )
+
+    @property
+    def question(self) -> dict[str, object]:
+        """What decides the trials of every variant, by the names of options."""
+        names = [one.name for one in fields(Request) if one.repr]
+        asked = {n: getattr(self.request, n) for n in names if n not in BESIDE_THE_QUESTION}
+        return {**asked, "trial_seconds": self.trial_seconds, "sampler": self.sampler}
 
     @property
     def task(self) -> Selector:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bench.api import registry
 from bench.api.config import Range, search_ranges
-from bench.api.options import options_of
+from bench.api.options import complete, options_of
 from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value
@@ -34,18 +34,33 @@ class Knob:
     range: Range
 
 
-def knobs_of(spec: VariantSpec) -> list[Knob]:
-    """The learning rate, and at most two options of the components in the variant."""
-    rates = search_ranges(AdamProtocol)
-    knobs = [Knob("lr", "protocol", "lr", rates["lr"])]
-    owned: list[tuple[str, Selector]] = []
-    if spec.mechanism is not None:
-        owned.append(("mechanism", spec.mechanism))
-    owned += [(axis, s) for axis, chosen in spec.axes.items() for s in chosen if s.name != "auto"]
-    for axis, selector in owned:
-        ranges = search_ranges(registry.find(axis, selector.name).config)
-        knobs += [Knob(f"{selector.name}.{key}", axis, key, r) for key, r in ranges.items()]
-    return knobs[: 1 + MOST_KNOBS]
+def knobs_of(spec: VariantSpec, asked: StudyRequest) -> list[Knob]:
+    """The learning rate, and at most two options of the components in the variant.
+
+    What was asked with a value of its own keeps it.
+    """
+    training = asked.request.protocol_selector
+    knobs = []
+    if training is None or "lr" not in training.options:
+        knobs.append(Knob("lr", "protocol", "lr", search_ranges(AdamProtocol)["lr"]))
+    own = []
+    usual = {(axis, one.name): one for axis, one in _components(resolve(Selector(spec.name)))}
+    for axis, selector in _components(spec):
+        config = registry.find(axis, selector.name).config
+        before = usual.get((axis, selector.name)) or complete(axis, Selector(selector.name))
+        own += [
+            Knob(f"{selector.name}.{key}", axis, key, found)
+            for key, found in search_ranges(config).items()
+            if selector.options[key] == before.options[key]
+        ]
+    return [*knobs, *own[:MOST_KNOBS]]
+
+
+def _components(spec: VariantSpec) -> list[tuple[str, Selector]]:
+    """What a variant is made of, with the axis of each."""
+    owned = [] if spec.mechanism is None else [("mechanism", spec.mechanism)]
+    chosen = [(axis, one) for axis, several in spec.axes.items() for one in several]
+    return [*owned, *((axis, one) for axis, one in chosen if one.name != "auto")]
 
 
 def trial_cell(

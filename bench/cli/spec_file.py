@@ -71,6 +71,13 @@ def write_spec(store: "Store", asked: Mapping[str, object]) -> None:
     store.update_json(SPEC, with_earlier)
 
 
+def earlier_specs(store: "Store") -> list[JsonObject]:
+    """What commands asked for in a run folder, the last one first."""
+    last = as_object(store.read_json(SPEC))
+    earlier = [as_object(one) for one in as_list(last.get(EARLIER, []))]
+    return [one for one in (last, *reversed(earlier)) if one]
+
+
 def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject]:
     """Take what to run from a spec file; where and how stay as typed.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bench.study import StudyResult
     from bench.study_request import StudyRequest, Tuning
     from reports.folder import RunFolder
+    from results.store import Store
 
 
 @click.command("study")
@@ -83,6 +84,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     seconds = expected_seconds(asked)
     store = open_store(options)
     refuse_other_preset(options, store)
+    _refuse_other_question(asked, store)
     session = make_session(options, store)
     write_catalog(options, store, variants, tasks, has_baseline=False)
     spent = {one.name: getattr(asked, one.name) for one in fields(Tuning)}
@@ -105,6 +107,26 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
             session.certify([spec for _, spec in finals], options.impl)
 
     return guarded(options, session, work, _shown)
+
+
+def _refuse_other_question(asked: "StudyRequest", store: "Store") -> None:
+    """Refuse a second question in one folder, whose report would mix the answers.
+
+    Raises:
+        InvalidConfig: A study in the folder was asked otherwise, be it of other variants.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.cli.spec_file import earlier_specs
+    from results.json_values import as_object
+
+    for held in earlier_specs(store):
+        before = {**held, **as_object(held.get("tuning"))}
+        for name, value in asked.question.items():
+            if held.get("command") == "study" and before.get(name, value) != value:
+                raise InvalidConfig(
+                    f"{store.folder} holds a study with {name}={before[name]!r}, and this one has "
+                    f"{name}={value!r}; give another --out."
+                )
 
 
 def _shown(folder: "RunFolder") -> list[str]:

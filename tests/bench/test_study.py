@@ -429,3 +429,10 @@ def test_a_storage_that_cannot_be_opened_is_refused_in_a_sentence(storage):
     with pytest.raises(InvalidConfig, match="cannot open the storage") as refused:
         opened_storage(storage)
     assert "\n" not in str(refused.value)
+
+
+def test_a_variant_that_has_nothing_left_to_change_is_refused():
+    variants = "additive,dot[normalizer=softmax[temperature=0.5]]"
+    request = replace(REQUEST, variants=variants, training="adam[lr=0.02]")
+    with pytest.raises(InvalidConfig, match=r"is given, and dot\[.*\] has no other option"):
+        expected_seconds(replace(ASKED, request=request))

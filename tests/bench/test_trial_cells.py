@@ -19,7 +19,7 @@ ASKED = StudyRequest(request=REQUEST, trials=4, final_seeds=2)
 
 @pytest.mark.parametrize("name", sorted(registry.listed_variants()))
 def test_a_variant_has_the_learning_rate_and_at_most_two_knobs_of_its_own(name):
-    knobs = knobs_of(resolve(name))
+    knobs = knobs_of(resolve(name), ASKED)
     assert knobs[0].name == "lr"
     assert knobs[0].axis == "protocol"
     assert 1 <= len(knobs) <= 1 + MOST_KNOBS
@@ -33,18 +33,38 @@ def test_a_trial_is_the_variant_and_the_protocol_with_the_parameters_put_in():
     spec = resolve("additive")
     asked = replace(ASKED, trial_seconds=7.0)
     parameters = {"lr": 0.01, "additive.width": 24, "softmax.temperature": 0.5}
-    cell = trial_cell(spec, asked, knobs_of(spec), parameters).cell
+    cell = trial_cell(spec, asked, knobs_of(spec, asked), parameters).cell
     assert cell.kind == "trial"
     assert "width=24" in cell.variant
     assert "temperature=0.5" in cell.variant
     protocol = read_protocol(cell.protocol)
     assert (protocol.lr, protocol.cpu_seconds) == (0.01, 7.0)
     mechanism = resolve("linear_attention")
-    for knob in knobs_of(mechanism)[1:]:
+    knobs = knobs_of(mechanism, ASKED)
+    for knob in knobs[1:]:
         low = getattr(knob.range, "low", None)
-        values = {"lr": 0.01, **{k.name: k.range.low for k in knobs_of(mechanism)[1:]}}
-        changed = trial_cell(mechanism, ASKED, knobs_of(mechanism), values).cell.variant
+        values = {"lr": 0.01, **{k.name: k.range.low for k in knobs[1:]}}
+        changed = trial_cell(mechanism, ASKED, knobs, values).cell.variant
         assert f"{knob.option}={low}" in changed
+
+
+@pytest.mark.parametrize(
+    ("variant", "free"),
+    [
+        ("additive", ["additive.width", "softmax.temperature"]),
+        ("additive[width=24]", ["softmax.temperature"]),
+        ("bahdanau[score=additive[width=24]]", ["softmax.temperature"]),
+        ("additive[normalizer=softmax[temperature=0.5]]", ["additive.width"]),
+        ("dot[normalizer=softmax[temperature=0.5]]", []),
+    ],
+)
+def test_what_was_asked_with_a_value_of_its_own_keeps_it(variant, free):
+    assert [knob.name for knob in knobs_of(resolve(variant), ASKED)] == ["lr", *free]
+    typed = replace(ASKED, request=replace(REQUEST, training="adam[lr=0.02]"))
+    knobs = knobs_of(resolve(variant), typed)
+    assert [knob.name for knob in knobs] == free
+    cell = trial_cell(resolve(variant), typed, (), {}).cell
+    assert read_protocol(cell.protocol).lr == 0.02
 
 
 def test_seconds_limit_a_trial_and_the_steps_that_are_typed_or_the_tasks_own_stay():
@@ -65,7 +85,7 @@ def test_seconds_limit_a_trial_and_the_steps_that_are_typed_or_the_tasks_own_sta
 
 def test_several_knobs_of_one_component_are_all_put_in():
     spec = resolve("raffel_monotonic")
-    knobs = knobs_of(spec)
+    knobs = knobs_of(spec, ASKED)
     parameters = {"lr": 0.001}
     for knob in knobs[1:]:
         found = knob.range

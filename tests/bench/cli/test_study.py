@@ -88,6 +88,35 @@ def test_a_study_takes_no_baseline_from_the_folder_of_a_run(study, call, tmp_pat
     assert "**Baseline** dot" in page
 
 
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        (["--sampler", "tpe"], "holds a study with sampler='random', and this one has "),
+        (["--training", "adam[lr=0.01]"], "with training='', and this one has training='adam"),
+    ],
+)
+def test_another_question_needs_a_folder_of_its_own(study, tmp_path, changed, complaint):
+    study()
+    before = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
+    code, _, err = study(*changed)
+    assert code == 2
+    assert complaint in err
+    assert "give another --out" in err
+    assert (tmp_path / "run" / "report.md").read_text(encoding="utf-8") == before
+
+
+def test_more_variants_with_more_trials_join_the_study_of_a_folder(
+    call, study, tmp_path, monkeypatch
+):
+    study()
+    more = ["additive,dot" if one == "additive" else one for one in ASKED]
+    with monkeypatch.context() as patch:
+        pretend(patch, tmp_path / "cache", scored)
+        code, out, err = call(*more, "--out", tmp_path / "run")
+    assert code == 0, err
+    assert {line.partition(":")[0] for line in out.splitlines()} >= {"additive", "dot"}
+
+
 def test_the_report_of_trials_alone_says_so(study, call, tmp_path):
     study(stop_after=3)
     assert call("report", tmp_path / "run")[0] == 0
