@@ -24,7 +24,8 @@ SEEDS_HELP = (
     "seeds that they share, which are tested."
 )
 COST_HELP = (
-    "CPU time of a training step over that of the baseline, with its 95% interval over seeds. "
+    "Time of a training step (CPU time; on a GPU wall time) over that of the baseline, with its "
+    "95% interval over seeds. "
     "Where the two ran on different processors, it is that of other tasks of the use, and the cell "
     "says “on other tasks”."
 )
@@ -100,9 +101,8 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
     shown = _first_shown(found)
     rows = [choice_row(need) for need in shown]
     if len(found) > MOST_ROWS:
-        rows += [_merged(clear)] if clear else []
-        rows += [_merged_open(open_)] if open_ else []
-        shown = [*shown, *(one[0] for one in (clear, open_) if len(one) == 1)]
+        rows += [_merged(clear)] if len(clear) > 1 else []
+        rows += [_merged_open(open_)] if len(open_) > 1 else []
     parts = (ABOUT_PARTS,) if any(need.evidence.part for need in shown) else ()
     notes = (
         *(*_dropped(decided, rows), *_tests(shown), *parts),
@@ -116,7 +116,8 @@ def _first_shown(found: Sequence[Need]) -> list[Need]:
     decided, clear, open_ = divided(found)
     if len(found) <= MOST_ROWS:
         return [*decided, *clear, *open_]
-    return decided[: MOST_ROWS - bool(clear) - bool(open_)]
+    alone = [one[0] for one in (clear, open_) if len(one) == 1]
+    return [*decided[: MOST_ROWS - bool(clear) - bool(open_)], *alone]
 
 
 def other_needs(folder: RunFolder) -> TableBlock | None:
@@ -133,8 +134,8 @@ def other_needs(folder: RunFolder) -> TableBlock | None:
 def _about_costs(noise: CostNoise) -> str:
     """From where on two costs of the run differ."""
     told = (
-        "The cost of a step is the CPU time of a training step over that of the baseline, with its "
-        f"95% interval. It is “{ABOUT_THE_SAME}” where that lies within a factor of "
+        "The cost of a step is the time of a training step (CPU time; on a GPU wall time) over that "
+        f"of the baseline, with its 95% interval. It is “{ABOUT_THE_SAME}” where that lies within a factor of "
         f"{plain(noise.factor)}"
     )
     why = f"({noise.source})"
@@ -244,9 +245,7 @@ def _cost(
 
 
 def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
-    """One row for the uses where no variant is better than the baseline."""
-    if len(found) == 1:
-        return choice_row(found[0])
+    """One row for several uses where no variant is better than the baseline."""
     known = found[0].comparisons[0].catalog
     told = f"The choices are in the table “{EVERY}”"
     if known.baseline:
@@ -259,9 +258,7 @@ def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
 
 
 def _merged_open(found: Sequence[Need]) -> tuple[TableCell, ...]:
-    """One row for the needs where no variant is above uniform attention."""
-    if len(found) == 1:
-        return choice_row(found[0])
+    """One row for several needs where no variant is above uniform attention."""
     told = "No variant is significantly above uniform attention, or nothing is decided"
     return _shared_row(found, NONE_YET, told)
 

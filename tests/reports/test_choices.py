@@ -230,6 +230,17 @@ def test_many_uses_fill_twelve_rows_at_most_and_none_is_lost(tmp_path: Path):
     assert "better also for use of d7, use of d8 and use of d9" in " ".join(table.notes)
 
 
+def test_a_use_that_is_alone_in_its_group_has_one_row_and_no_second(tmp_path: Path):
+    tasks = {f"d{at}": DECIDED for at in range(13)} | {"t0": TIED, "n0": NOTHING}
+    folder = written(tmp_path / "run", tasks)
+    table, others = choices_table(folder), other_needs(folder)
+    assert table is not None
+    assert others is not None
+    shown = [row[0].text for row in (*table.rows, *others.rows)]
+    assert len(shown) == len({*shown}) == len(tasks)
+    assert [row[0].text for row in table.rows[-2:]] == ["Use of t0", "Use of n0"]
+
+
 def test_where_the_whole_test_is_solved_its_harder_part_decides(tmp_path: Path):
     far = {BASE: {16: 0.99, 64: 0.40}, NEW: {16: 0.99, 64: 0.80}, UNIFORM: {16: 0.3, 64: 0.2}}
     solved = {BASE: 0.996, NEW: 0.996, UNIFORM: 0.30}
