@@ -26,7 +26,8 @@ def ablation_table(found: Iterable[Comparison]) -> pd.DataFrame:
         Columns `task`, `base`, `unit`, `axis`, `value`, `variant`, `score` and `difference` with
         bounds and the extremes of their seeds (`score_min` and so on), `p_adjusted`, `planned`
         (difference and p are those of the primary test against the baseline; otherwise the test is
-        a paired t test with Holm's correction over the lines of one task and base),
+        a paired t test with Holm's correction over the lines of one task and base; a preset that
+        ranks nothing has no p),
         `without_spread` (seeds say nothing about the error of the difference), `red`.
     """
     lines = []
@@ -48,6 +49,8 @@ def _ablation_lines(
     lines = [_line(comparison, base, base, unchanged, math.nan, NOTHING)]
     for name, change in sorted(changes.items(), key=lambda item: [*item[1].values()]):
         difference, p_adjusted = tests[name]
+        if not comparison.catalog.ranks:  # cells are too small for a test to say anything
+            p_adjusted = math.nan
         lines.append(_line(comparison, base, name, change, p_adjusted, difference))
     return [{**line, "planned": planned} for line in lines]
 

@@ -134,9 +134,9 @@ def other_needs(folder: RunFolder) -> TableBlock | None:
 def _about_costs(noise: CostNoise) -> str:
     """From where on two costs of the run differ."""
     told = (
-        "The cost of a step is the time of a training step (CPU time; on a GPU wall time) over that "
-        f"of the baseline, with its 95% interval. It is “{ABOUT_THE_SAME}” where that lies within a factor of "
-        f"{plain(noise.factor)}"
+        "The cost of a step is the time of a training step (CPU time; on a GPU wall time) over "
+        "that of the baseline, with its 95% interval. It is "
+        f"“{ABOUT_THE_SAME}” where that lies within a factor of {plain(noise.factor)}"
     )
     why = f"({noise.source})"
     if noise.measured:

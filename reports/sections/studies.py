@@ -94,7 +94,7 @@ def _ablation_row(
         text = interval_text(line, "difference", signed=True)
         help_ = NO_SPREAD if line["without_spread"] else ""
         difference = TableCell(text=text, sort=line["difference"], help=help_)
-        if folder.catalog.ranks:
+        if math.isfinite(line["p_adjusted"]):
             p = TableCell(text=probability(line["p_adjusted"]), sort=line["p_adjusted"])
     return (
         TableCell(text=clean(line["axis"])),

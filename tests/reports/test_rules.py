@@ -11,6 +11,7 @@ import pytest
 from synthetic import BASE, TASKS, VARIANTS, catalog, quality_cell, quality_rows, record
 from synthetic_run import certificates, markdown_of, speed_records, write_json, write_run
 
+from reports.ablation_rows import ablation_table
 from reports.catalog import Catalog, red_reasons
 from reports.export import export_tables
 from reports.folder import read_folder
@@ -157,6 +158,17 @@ def test_a_change_that_does_the_same_in_each_seed_has_a_note_in_the_ablation(
     part = text.partition("## Ablations")[2].partition("\n## ")[0]
     assert "| -0.250 | 0.25 |" in part
     assert "that of the sign test" in part
+
+
+def test_changes_have_no_p_where_the_preset_ranks_nothing(tmp_path: Path) -> None:
+    records = some(TASK, 5)
+    for ranks in (True, False):
+        made = catalog(ranks=ranks)
+        folder = write_run(tmp_path / str(ranks), records=records, catalog_data=made)
+        lines = ablation_table(read_folder(folder).comparisons)
+        assert list(lines["axis"]) == ["(base)", "score"]
+        assert list(lines["p_adjusted"].notna()) == [False, ranks]
+        assert list(lines["difference"].notna()) == [False, True]
 
 
 def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> None:
