@@ -18,6 +18,8 @@ from results.comparable import SAME, SPLITS, comparable
 from results.statistics import t_interval
 
 KIND = "analysis"
+NETWORK = ["variant", "backbone", "seed", *SAME]
+"""What a trained model and all probes of it have in common."""
 MOST_VALUES = 3
 """Values of a probe on the first page, from the most telling one on."""
 
@@ -61,8 +63,8 @@ def probes_section(folder: RunFolder) -> Section | None:
 
 def probed_section(folder: RunFolder) -> Section | None:
     """The first values of each probe, where most trained models were looked at; else None."""
-    cells = folder.frame.drop_duplicates("cell")
-    kinds = cells["kind"].value_counts()
+    networks = folder.frame[folder.frame["status"] == "ok"].drop_duplicates(["kind", *NETWORK])
+    kinds = networks["kind"].value_counts()
     if 2 * kinds.get(KIND, 0) < kinds.get("quality", 0):
         return None
     tables = []

@@ -91,10 +91,14 @@ def test_a_probe_that_ended_badly_has_no_value_in_a_mean(tmp_path):
     assert found == {"reversal: blur": {"bahdanau": "1.00"}}
 
 
-@pytest.mark.parametrize("trained", [3, 9])
-def test_probes_stand_on_the_first_page_where_most_trained_models_were_looked_at(tmp_path, trained):
+@pytest.mark.parametrize(
+    ("trained", "probes"), [(3, ["blur"]), (9, ["blur"]), (9, ["blur", "dim"])]
+)
+def test_probes_stand_on_the_first_page_where_most_trained_models_were_looked_at(
+    tmp_path, trained, probes
+):
     task = next(iter(TASKS))
-    records = [looked(BASE, seed, 1.0 + seed) for seed in range(3)]
+    records = [looked(BASE, seed, 1.0 + seed, probe=probe) for seed in range(3) for probe in probes]
     rows = [Row(metric="token_accuracy", value=0.5, split="test")]
     records += [record(quality_cell(task, BASE, seed), "ok", rows) for seed in range(trained)]
     folder = read_folder(write_run(tmp_path / "run", records=records))
