@@ -86,6 +86,10 @@ def around(ratio: float, spread: float = 0.001, rounds: int = 10) -> list[float]
         (1.5, 1.5, 0.001, "AMBIGUOUS"),
         (1.05, 0.001, 0.03, "AMBIGUOUS"),
         (0.95, 0.001, 0.03, "AMBIGUOUS"),
+        (1.05, 0.001, 0.022, "SLOW"),  # twice the error of the control is silent, no more
+        (0.95, 0.001, 0.022, "FAST"),
+        (1.012, 0.0001, 0.001, "SLOW"),  # and a percent, however quiet the control
+        (0.988, 0.0001, 0.001, "FAST"),
         (0.5, 0.001, math.inf, "AMBIGUOUS"),
         (0.5, 0.001, math.nan, "AMBIGUOUS"),
     ],

@@ -4,9 +4,18 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from results.statistics import Hypothesis, decide, primary_hypotheses, rank, seeds_to_decide
-from results.statistics.moderated import ModeratedTable
+from results.looks import Looks
+from results.statistics import (
+    Hypothesis,
+    ModeratedTable,
+    SequentialTable,
+    decide,
+    primary_hypotheses,
+    rank,
+    seeds_to_decide,
+)
 
 
 def table_of(levels: dict[str, float], spread: float, seeds: int, draw=0):
@@ -84,6 +93,39 @@ def test_what_nobody_can_decide_says_so_and_what_is_unknown_does_not():
     still = {name: dict.fromkeys(range(3), 0.5) for name in ("base", "same")}
     (same,) = decide(still, "higher", baseline="base").values()
     assert (same.outcome, same.beyond_reach) == ("undecided", False)
+
+
+@pytest.mark.parametrize(("levels", "margin"), [((0.5, 0.53), None), ((0.5, 0.47), 0.05)])
+def test_seeds_are_the_fewest_with_which_t_tests_would_have_their_power(levels, margin):
+    a, b = levels
+    table = ModeratedTable(table_of({"a": a, "b": b, "c": 0.4, "d": 0.6}, 0.03, 3, draw=5))
+    found, alpha = table.difference("a", "b"), 0.01
+
+    def decides(count):
+        error = found.error * math.sqrt(found.count / count)
+        law = stats.t(found.freedom * count / found.count)
+        if margin is None:
+            return abs(found.estimate) >= (law.ppf(1 - alpha / 2) + law.ppf(0.8)) * error
+        # either side of the margin is missed in half of the cases that may be missed
+        return margin - abs(found.estimate) >= (law.ppf(1 - alpha) + law.ppf(0.9)) * error
+
+    expected = next(count for count in range(4, 200) if decides(count))
+    assert expected > 4
+    assert seeds_to_decide(found, margin, alpha) == expected
+
+
+def test_where_a_look_may_spend_a_part_of_the_error_rate_less_is_within_reach():
+    scores = table_of({"base": 0.5, "new": 0.53, "x": 0.3, "y": 0.4}, 0.03, 3, draw=1)
+    looked = SequentialTable(scores, scores, Looks(first=3))
+    one, other = (
+        decide(scores, "higher", baseline="base", table=table)[Hypothesis("new", "base")]
+        for table in (ModeratedTable(scores), looked)
+    )
+    share = looked.difference("new", "base").share
+    assert share < 1
+    assert other.detectable == pytest.approx(one.difference.detectable(0.05 / 3 * share, 0.8))
+    assert one.detectable < other.detectable
+    assert one.seeds_to_decide < other.seeds_to_decide
 
 
 def test_the_margin_decides_sooner_when_it_is_wider():
