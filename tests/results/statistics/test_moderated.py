@@ -1,6 +1,7 @@
 """Differences with moderated variances, checked against other code and against their purpose."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -42,13 +43,14 @@ def by_hand(values: np.ndarray, left: int, right: int) -> tuple[float, float, fl
     return error, freedom, 2 * stats.t.sf(abs(gaps.mean()) / error, freedom)
 
 
-@pytest.mark.parametrize("common", [0.0, 3.0])
+@pytest.mark.parametrize("common", [0.0, 3.0, 30.0])
 @pytest.mark.parametrize(("variants", "seeds"), [(3, 3), (9, 3), (5, 8)])
 def test_it_agrees_with_the_formulas_of_the_decision_record(rng, variants, seeds, common):
     values = common * rng.normal(size=seeds) + rng.uniform(0.2, 3, (variants, 1)) * rng.normal(
         size=(variants, seeds)
     )
     table = ModeratedTable(table_of(values))
+    assert (table.correlation > 0.5) == (common == 30.0)
     for other in range(1, variants):
         found = table.difference("v0", f"v{other}")
         error, freedom, p = by_hand(values, 0, other)
@@ -137,6 +139,37 @@ def test_missing_seeds_are_left_out_of_pairs_and_kept_for_spreads():
     assert table.difference("a", "b").error > 0
     assert table.difference("a", "c").count == 0
     assert table.difference("a", "c").p == 1.0
+
+
+def test_the_correlation_of_unequal_seeds_is_a_bound_of_the_mean_over_pairs_that_move(rng):
+    shared = 9 * rng.normal(size=6)
+    lines = {
+        name: {seed: float(shared[seed] + rng.normal()) for seed in seeds}
+        for name, seeds in {"a": range(6), "b": range(4), "c": range(1, 6)}.items()
+    }
+    apart = {"still": dict.fromkeys(range(6), 2.0), "elsewhere": {8: 1.0, 9: 2.0}}
+    scores = lines | apart
+    cosines = []
+    for left, right in combinations(lines.values(), 2):
+        seeds = sorted(left.keys() & right.keys())
+        drawn = [[line[seed] for seed in seeds] for line in (left, right)]
+        cosines.append(np.corrcoef(drawn)[0, 1])
+    freedom = np.mean([len(line) for line in scores.values()]) - 1
+    bound = np.arctanh(np.mean(cosines)) - 2 / math.sqrt(freedom * len(scores))
+    assert bound > 0.2
+    assert ModeratedTable(scores).correlation == pytest.approx(math.tanh(bound))
+
+
+def test_a_spread_that_is_rounding_beside_the_larger_of_two_scores_is_none():
+    scores = {
+        "large": {0: 1e6, 1: 1e6 + 0.1, 2: 1e6 - 0.1},
+        "small": {0: 1.0, 1: 1.2, 2: 0.9},
+        "other": {0: 1.1, 1: 1.0, 2: 0.7},
+    }
+    table = ModeratedTable(scores)
+    assert table.difference("small", "other").error > 0
+    found = table.difference("large", "small")
+    assert (found.error, found.p) == (0.0, 0.25)
 
 
 def test_scores_that_are_not_finite_are_refused():
