@@ -81,8 +81,10 @@ def test_lambda_starts_near_what_was_asked_for():
 @pytest.mark.parametrize(("layer", "start"), [(0, 0.2), (1, 0.8 - 0.6 * 0.7408182206817179)])
 def test_lambda_may_start_higher_in_higher_layers(layer, start):
     part = variants.build("differential[by_layer=true]", dim=64, heads=2).variant
+    assert part.begin == pytest.approx(0.2)  # without any below it is the lowest
     built = type(part)(DifferentialConfig(by_layer=True), part.dims._replace(layer=layer))
-    assert built.begin == pytest.approx(start)
+    above = variants.build("differential[by_layer=true]", dim=64, heads=2, layers_below=layer)
+    assert built.begin == above.variant.begin == pytest.approx(start)
 
 
 def test_the_certificate_holds_what_rows_sum_to():
