@@ -144,13 +144,17 @@ def ask(
     queries: int = QUERIES,
     keys: int = KEYS,
     lengths: Sequence[int] | None = None,
+    larger: float = 1.0,
 ) -> Question:
-    """Draw a question in float64 with the variant's `spread`; `lengths` pads on the right."""
+    """Draw a question in float64 with the variant's `spread`, `larger` times as wide.
+
+    With `lengths` keys are padded on the right.
+    """
     dims = subject.slot.heads.dims
     queries = keys if subject.own else 1 if subject.regime == "pool" else queries
     rng = torch.Generator().manual_seed(seed)
     normal = normal_draws(rng)
-    spread = subject.variant.spread
+    spread = larger * subject.variant.spread
     query = spread * normal(rows, dims.heads, queries, dims.query_width)
     key = spread * normal(rows, dims.kv_heads, keys, dims.key_width)
     value = normal(rows, dims.num_value_heads, keys, dims.value_width)
