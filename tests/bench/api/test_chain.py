@@ -99,11 +99,12 @@ def test_fewer_queries_than_keys_are_aligned_with_the_last_keys():
 
 def test_fused_attention_with_an_energy_of_positions_and_grouped_heads():
     query, source = draw(5, 5, lengths=(5, 3, 2), kv_heads=2)
-    plain = causal(build("scaled_dot", "causal", "eager", kv_heads=2), query, source)
-    fused = causal(
-        build("scaled_dot", "causal", "sdpa", kv_heads=2), query, source, want_weights=False
-    )
+    bare = causal(build("scaled_dot", "causal", "eager", kv_heads=2), query, source)
+    selector = "scaled_dot[position=alibi]"
+    plain = causal(build(selector, "causal", "eager", kv_heads=2), query, source)
+    fused = causal(build(selector, "causal", "sdpa", kv_heads=2), query, source, want_weights=False)
     equal(fused, plain)
+    assert not torch.allclose(plain, bare)
 
 
 def test_auto_gives_the_same_numbers_whether_weights_are_wanted_or_not():
@@ -241,9 +242,10 @@ def test_a_chain_that_does_not_stop_has_no_stream(selector):
         variant.stream(query, variant.prepare(source), torch.zeros(ROWS, HEADS, dtype=torch.int64))
 
 
-def test_positions_inside_attention_have_no_stream():
+@pytest.mark.parametrize("more", ["position=cohn_position", "history=tu_coverage"])
+def test_positions_and_histories_inside_attention_have_no_stream(more):
     query, source = draw(1, 3)
-    variant = build("raffel_monotonic[history=tu_coverage]")
+    variant = build(f"raffel_monotonic[{more}]")
     with pytest.raises(Refused, match="streaming needs"):
         variant.stream(query, variant.prepare(source), torch.zeros(ROWS, HEADS, dtype=torch.int64))
 

@@ -46,6 +46,16 @@ def test_words_are_drawn_from_the_noise_at_a_temperature(placed):
         network.generate(prompt(), 2, Mode())
 
 
+@pytest.mark.parametrize(("temperature", "share"), [(1.0, 3 / 4), (0.5, 9 / 10)])
+def test_a_low_temperature_draws_what_is_likely_more_often(placed, temperature, share):
+    network = placed(NAME.format(f"1,temperature={temperature}"), "scaled_dot", (), VOCAB)
+    said = torch.full((4000, VOCAB), -1e4)
+    said[:, 4], said[:, 5] = 0.0, torch.tensor(3.0).log()
+    found = network._choose(torch.log_softmax(said, -1), 0, Mode(noise=Noise(0))).flatten()
+    assert set(found.tolist()) == {4, 5}
+    assert (found == 5).double().mean().item() == pytest.approx(share, abs=0.03)
+
+
 def test_layers_of_a_stack_are_repeated_from_the_lowest_one_up(placed):
     network = placed(NAME.format("5,stack=own+linear_attention"), "additive", (), VOCAB)
     names = [type(block.own.variant).__name__ for block in network.blocks]

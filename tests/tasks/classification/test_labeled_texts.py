@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
@@ -28,7 +28,7 @@ from tasks.classification.read_texts import _digest, hide_words
 from tasks.classification.visits import COURSES, GRAVE
 from tasks.data.corpus import parts_note
 from tasks.data.tables import held_out
-from tasks.metrics.labels import ranking_scores
+from tasks.metrics.labels import label_scores, ranking_scores
 
 DRAWN = ("keyword_cls", "hier_doc", "visits")
 TRAIN = "a fine film\t1\nshared words\t0\na dull film\t0\na dull film\t1\n"
@@ -144,6 +144,15 @@ def test_wrong_answers_are_counted():
     assert found["macro_f1"] == 0
 
 
+def test_macro_f1_weighs_a_rare_label_as_much_as_a_frequent_one():
+    (first, *_) = perfect(make("task", parse("keyword_cls[evaluate=50]"), 0))
+    true, said = torch.tensor([[0], [0], [0], [1]]), torch.zeros(4, 1, dtype=torch.int64)
+    batch = replace(first.batch, targets=true, mask=torch.ones(4, 1, dtype=torch.bool))
+    found = values(label_scores([Answer(batch, predicted=said)]))
+    assert found["macro_f1"] == pytest.approx((6 / 7 + 0) / 2)
+    assert found["label_accuracy"] == 3 / 4
+
+
 def test_certain_and_wrong_ranks_last():
     task = make("task", parse("visits[evaluate=50]"), 0)
     wrong = [replace(a, nll=torch.full(a.batch.targets.shape, 20.0)) for a in perfect(task)]
@@ -168,9 +177,11 @@ def test_the_area_is_that_of_the_margins_whichever_label_is_the_positive_one():
         answers.append(replace(answer, nll=nll))
         margins += (logits[..., 1] - logits[..., 0]).flatten().tolist()
         true += targets.flatten().tolist()
-    one, other = (values(ranking_scores(answers, label))["auroc"] for label in (1, 0))
-    assert one == pytest.approx(other, abs=1e-12)
-    assert one == pytest.approx(roc_auc_score(true, margins), abs=1e-3)
+    one, other = (values(ranking_scores(answers, label)) for label in (1, 0))
+    assert one["auroc"] == pytest.approx(other["auroc"], abs=1e-12)
+    assert one["auroc"] == pytest.approx(roc_auc_score(true, margins), abs=1e-3)
+    assert one["auprc"] == pytest.approx(average_precision_score(true, margins), abs=1e-3)
+    assert abs(one["auprc"] - one["auroc"]) > 2e-3
 
 
 def test_the_heaviest_sentence_is_that_of_the_largest_sum():

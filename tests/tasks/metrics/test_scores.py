@@ -90,6 +90,11 @@ def test_alignment_match_counts_linked_and_scored_steps_whose_strongest_key_is_g
     gold = gold_of([0, 1, None, 3])
     found = plain(alignment_scores([answer([3], [[1] * 4], weights=weights, gold=gold)], 8))
     assert found["alignment_match"] == pytest.approx(2 / 3)
+    # a second row whose two last steps are padding, with links that are missed there
+    more = torch.cat((weights, weights.roll(1, -1)))
+    links = torch.cat((gold, gold_of([1, 0, 0, 0])))
+    padded = answer([3, 1], [[1] * 4, [1, 1]], weights=more, gold=links)
+    assert plain(alignment_scores([padded], 8))["alignment_match"] == pytest.approx(3 / 5)
 
 
 def test_a_step_with_several_gold_keys_may_look_at_any_of_them():

@@ -1,6 +1,7 @@
 """Networks that were not trained, as probes see them; drawn parameters are good enough."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -42,5 +43,20 @@ def subject() -> Callable[..., Subject]:
         backbone_.requires_grad_(requires_grad=False)
         found = tuple(map(backbone_.arrange, list(built.task.evaluation("test"))[:batches]))
         return Subject(backbone_, built.task, found, seed)
+
+    return make
+
+
+@pytest.fixture
+def padded(subject: Callable[..., Subject]) -> Callable[..., Subject]:
+    """`padded(variant)`: the same with one batch of sources of several lengths."""
+
+    def make(variant: str = "additive") -> Subject:
+        seen = subject(variant)
+        batch = next(seen.task.training(6, torch.Generator().manual_seed(0)))
+        (text,) = batch.sources
+        assert text.mask is not None
+        assert not text.mask.all()
+        return replace(seen, batches=(seen.backbone.arrange(batch),))
 
     return make

@@ -7,7 +7,7 @@ from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import make
 from bench.api.selector import parse
 from bench.api.trace import Mode
-from tasks.probes.erasure import ORDERS, _until_flip
+from tasks.probes.erasure import ORDERS, _single, _until_flip
 from tasks.probes.interventions import Intervention
 from tasks.probes.observations import at, erase, js_divergence, one_target, total_variation
 
@@ -62,22 +62,76 @@ def test_the_gradient_is_that_of_the_decisions_probability(subject):
         )
 
 
-def test_keys_until_a_flip_equal_a_loop(subject):
-    seen = subject("additive", seed=1, batches=8)
-    batch = seen.batches[-1]
-    test = Intervention(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
-    found = _until_flip(test, test.weights, 64)
-    flips = 0
-    for row in range(len(found)):
-        order = test.weights[row].argsort(descending=True).tolist()
+def until_a_flip(test, scores):
+    """By a loop: the share of the keys of each row that is erased, and how many decisions flip."""
+    shares, flips = [], 0
+    for row in range(len(scores)):
+        real = test.real[row].nonzero().flatten()
+        order = real[scores[row, real].argsort(descending=True)].tolist()
         for count in range(1, len(order) + 1):
             keys = torch.zeros_like(test.real)
             keys[row, order[:count]] = True
             if int(test.without(keys)[row].argmax()) != int(test.decision[row]):
                 flips += 1
                 break
-        assert float(found[row]) == pytest.approx(count / len(order))
+        shares.append(count / len(order))
+    return shares, flips
+
+
+def test_keys_until_a_flip_equal_a_loop(subject):
+    seen = subject("additive", seed=1, batches=8)
+    batch = seen.batches[-1]
+    test = Intervention(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
+    found = _until_flip(test, test.weights, 64)
+    expected, flips = until_a_flip(test, test.weights)
+    assert found.tolist() == pytest.approx(expected)
     assert flips > 0
+
+
+@pytest.mark.parametrize("padding", [False, True])
+def test_every_order_erases_by_its_own_scores(subject, padded, padding):
+    seen = padded("additive") if padding else subject("additive", seed=1, batches=8)
+    batch = seen.batches[-1]
+    test = Intervention(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
+    gradient = test.gradient()
+    orders = {
+        "attention": test.weights,
+        "gradient": gradient.abs(),
+        "attention_gradient": (test.weights * gradient).abs(),
+    }
+    probe = make("probe", parse("erasure[most=64]"))
+    found = probe._many(test, torch.Generator().manual_seed(0))
+    for name, scores in orders.items():
+        expected, _ = until_a_flip(test, scores)
+        assert found[f"erased_by_{name}_share"].tolist() == pytest.approx(expected)
+    if not padding:
+        assert len({tuple(values.tolist()) for values in found.values()}) > 2
+
+
+def test_the_largest_weight_is_erased_beside_a_random_other_one(padded):
+    seen = padded("additive")
+    (batch,) = seen.batches
+    test = Intervention(seen, batch, one_target(batch, torch.Generator().manual_seed(0)))
+    found = _single(test, torch.Generator().manual_seed(0))
+    for row in range(len(test.real)):
+        real = test.real[row].nonzero().flatten().tolist()
+        apart, flipped = {}, {}
+        for key in real:
+            keys = torch.zeros_like(test.real)
+            keys[row, key] = True
+            without = test.without(keys)[row]
+            apart[key] = float(js_divergence(test.predicted[row], without))
+            flipped[key] = int(without.argmax()) != int(test.decision[row])
+        top = max(real, key=lambda key: float(test.weights[row, key]))
+        assert bool(found["erase_flip_share"][row]) == flipped[top]
+        gaps = [apart[top] - apart[key] for key in real if key != top]
+        if gaps:
+            nearest = min(
+                gaps, key=lambda gap: abs(gap - float(found["erase_js_difference_nats"][row]))
+            )
+            assert float(found["erase_js_difference_nats"][row]) == pytest.approx(
+                nearest, abs=1e-12
+            )
 
 
 def test_all_metrics_are_shares_or_divergences(subject):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -42,6 +44,18 @@ def test_shares_are_of_the_whole_norm(subject):
     curve = measured(subject("additive"))
     assert set(curve) >= {0.0, 1.0}
     assert all(0 <= value <= 1 for value in curve.values())
+
+
+def test_shares_of_one_example_go_from_its_last_word_to_its_first(subject):
+    seen = subject("additive", batches=6)
+    one = seen.batches[-1].select(torch.tensor([0]))
+    seen = replace(seen, batches=(one,))
+    norms = _norms(seen, one)[0]
+    curve = measured(seen)
+    shares = (norms / norms.norm()).tolist()
+    assert len(shares) > 2
+    assert [curve[float(at)] for at in range(len(shares))] == pytest.approx(shares[::-1])
+    assert shares != pytest.approx(shares[::-1])
 
 
 def test_attention_shortens_the_path_to_the_first_word(subject):

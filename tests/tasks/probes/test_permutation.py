@@ -13,9 +13,9 @@ def measured(seen, selector="permutation[draws=3]"):
     return {s.metric: s.value for s in make("probe", parse(selector)).measure(seen)}
 
 
-def test_permutations_move_weights_among_real_keys_only(subject):
-    seen = subject("additive", task="transduction[rule=fert,min_length=1,max_length=5,vocab=6]")
-    (test,) = interventions(seen, torch.Generator().manual_seed(0))
+def test_permutations_move_weights_among_real_keys_only(padded):
+    (test,) = interventions(padded("additive"), torch.Generator().manual_seed(0))
+    assert not test.real.all()
     shuffled = []
     original = test.predict
 
@@ -56,14 +56,47 @@ def test_a_model_that_ignores_its_context_does_not_move(subject, monkeypatch):
     assert found["uniform_change_share"] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_tau_is_scipys_over_real_keys(subject):
-    (test,) = interventions(subject("additive"), torch.Generator().manual_seed(0))
+def test_tau_is_scipys_over_real_keys(padded):
+    (test,) = interventions(padded("additive"), torch.Generator().manual_seed(0))
     other = torch.rand(test.weights.shape, dtype=torch.float64)
     found = permutation._tau(test, other)
     for row in range(len(found)):
         real = test.real[row]
         expected = kendalltau(test.weights[row][real], other[row][real]).statistic
         assert float(found[row]) == pytest.approx(expected, nan_ok=True)
+
+
+def test_each_metric_is_the_mean_of_a_loop_over_examples(padded):
+    seen = padded("additive")
+    found = measured(seen)
+    (test,) = interventions(seen, torch.Generator().manual_seed(0))
+    gradient, uniform = test.gradient().abs(), test.uniform()
+    moved, taus = [], {"tau_gradient_share": [], "tau_erasure_share": []}
+    for row in range(len(test.real)):
+        keys = test.real[row].nonzero().flatten().tolist()
+        if len(keys) < 2 or not seen.batches[0].mask[row].any():
+            continue
+        even = torch.zeros_like(test.weights)
+        even[row, keys] = 1 / len(keys)
+        asked = test.predict(even[:, None].expand_as)
+        torch.testing.assert_close(asked[row], uniform[row])
+        moved.append(float((test.predicted[row] - asked[row]).abs().sum() / 2))
+        erased = []
+        for key in keys:
+            without = torch.zeros_like(test.real)
+            without[row, key] = True
+            gap = test.predicted[row] - test.without(without)[row]
+            erased.append(float(gap.abs().sum() / 2))
+        weights = test.weights[row, keys]
+        others = {"tau_gradient_share": gradient[row, keys], "tau_erasure_share": erased}
+        for name, other in others.items():
+            taus[name].append(kendalltau(weights, other).statistic)
+    assert found["uniform_change_share"] == pytest.approx(np.mean(moved))
+    assert found["uniform_change_share"] > 1e-4
+    assert found["permuted_change_share"] > 1e-4
+    for name, values in taus.items():
+        assert found[name] == pytest.approx(np.mean(values))
+    assert found["tau_gradient_share"] != found["tau_erasure_share"]
 
 
 def test_uniform_attention_is_not_moved_by_uniform_weights(subject):

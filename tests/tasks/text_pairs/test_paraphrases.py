@@ -5,8 +5,10 @@ import runpy
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from bench.api.answer import Answer
 from bench.api.registry import DefaultTask
@@ -46,6 +48,15 @@ def test_scores_cover_the_range_and_are_reported_by_correlations():
     assert [s.value for s in perfect] == pytest.approx([1.0, 1.0, 0.0])
     turned = task.score("test", [Answer(b, values=5 - b.values) for b in batches])
     assert [s.value for s in turned][:2] == pytest.approx([-1.0, -1.0])
+    bent = {
+        s.metric: s.value
+        for s in task.score("test", [Answer(b, values=b.values**3) for b in batches])
+    }
+    true = np.concatenate([b.values.flatten().numpy() for b in batches])
+    assert bent["spearman_correlation"] == pytest.approx(1.0)
+    assert bent["pearson_correlation"] == pytest.approx(stats.pearsonr(true, true**3).statistic)
+    assert bent["pearson_correlation"] < 0.97
+    assert bent["squared_error_points"] == pytest.approx(((true - true**3) ** 2).mean())
 
 
 def test_an_answer_that_never_changes_correlates_with_nothing():

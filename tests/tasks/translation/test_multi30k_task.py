@@ -1,5 +1,6 @@
 """Captions read by an online encoder, from two languages, and what is said again or left out."""
 
+import gzip
 import os
 import random
 import runpy
@@ -74,6 +75,10 @@ def test_bleu_is_given_for_short_and_for_long_sources():
     found = bleu_by_length(sources, sources, sources, lowercase=True)
     assert [one.x for one in found] == [LENGTHS[0], LENGTHS[1], LENGTHS[3]]
     assert found[1].value == pytest.approx(100)
+    said = [*sources[:2], "y " * 20]
+    apart = bleu_by_length(said, sources, sources, lowercase=True)
+    assert apart[1].value == pytest.approx(100)
+    assert apart[2].value == 0
 
 
 def test_bleu_stands_at_its_average_lagging_where_attention_tells_it(directory):
@@ -101,6 +106,20 @@ def test_two_languages_are_read_beside_each_other(directory):
     assert torch.equal(batch.sources[0].tokens, batch.sources[1].tokens)
     for name in ("first", "second"):
         assert len(multi(directory, vocab=60, read=name).evaluation("test")[0].sources) == 1
+
+
+def test_each_source_is_read_from_the_file_of_its_language(directory):
+    config = MultiSourceTranslationConfig()
+    for path in (directory / "multi30k").glob(f"*.{config.second}.gz"):
+        lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+        turned = "".join(f"{line[::-1]}\n" for line in lines)
+        path.write_bytes(gzip.compress(turned.encode()))
+    both, first, second = (
+        multi(directory, vocab=60, read=name) for name in ("both", "first", "second")
+    )
+    read = [task.vocabularies[0].decode(task.pairs[0][0]) for task in (both, first, second)]
+    assert read[0] == read[1] == both.corpus.train[config.first][0].lower()
+    assert both.vocabularies[1].decode(both.pairs[0][1]) == read[2] == read[0][::-1]
 
 
 def test_a_shuffled_second_source_is_that_of_another_example(directory):

@@ -124,6 +124,24 @@ def test_a_perfect_output_has_bleu_and_chrf_of_100_and_signatures(directory):
     assert all("version:" in task.notes[name] for name in ("bleu", "chrf"))
 
 
+def test_likelihood_is_of_a_token_whatever_the_length_of_its_sentence(directory):
+    task = make(directory)
+    batches = list(task.evaluation("test"))
+    costs = [torch.arange(b.mask.numel()).view(b.mask.shape) * b.mask / 7.0 for b in batches]
+    answers = [
+        replace(perfect(batch), nll=cost) for batch, cost in zip(batches, costs, strict=True)
+    ]
+    tokens = [float(c) for b, cost in zip(batches, costs, strict=True) for c in cost[b.mask]]
+    found = plain(task.score("test", answers))["nll_nats_per_token"]
+    assert found == pytest.approx(sum(tokens) / len(tokens))
+    sentences = [
+        float(row.sum() / m.sum())
+        for b, c in zip(batches, costs, strict=True)
+        for row, m in zip(c, b.mask, strict=True)
+    ]
+    assert found != pytest.approx(sum(sentences) / len(sentences), rel=1e-3)
+
+
 def test_swapped_sentences_score_lower(directory):
     task = make(directory)
     right = [perfect(batch) for batch in task.evaluation("test")]
