@@ -68,9 +68,9 @@ for one in (
         title="Without attention quality falls with the length of the input, up to that of "
         "training faster than with attention.",
         source=BLOG_POST,
-        quote="The performance of basic encoder-decoder drops rapidly as the length of an input "
-        "sentence increases … especially those that are longer than the sentences in the training "
-        "corpus",
+        quote="incapable of coping with long sentences, especially those that are longer than the "
+        "sentences in the training corpus. The performance of basic encoder-decoder drops rapidly "
+        "as the length of an input sentence increases",
         contrasts=(
             Contrast(
                 title="fall of token accuracy from 4 to 8 symbols, one state minus attention",

@@ -97,7 +97,10 @@ for one in (
             ),
         ),
         note="On copying, where each word needs one visit. After 600 steps attention visits each "
-        "word there without the penalty, too, so that what it adds is compared early in training.",
+        "word there without the penalty, too, so that what it adds is compared early in training. "
+        "What is measured is where attention looks, which is what the penalty asks for, and not "
+        "what is translated: after 100 steps exact match is 0.69 with the penalty and 0.73 without "
+        "it.",
         rewritten="Until November 27, 2026 it compared strings of two symbols, and exact match "
         "where words need 0 to 3 visits, which is not in the quoted sentence. That test said "
         "“contradicted”.",
@@ -171,8 +174,9 @@ for one in (
                 margin=0.05,
             ),
         ),
-        note="The right side was another network, without a second direction, until after a first "
-        "look at the verdicts.",
+        note="Whether both directions are similar is not measured; what is, is the bonus. The "
+        "right side was another network, without a second direction, until after a first look at "
+        "the verdicts.",
         again=12,
     ),
     Claim(
@@ -198,7 +202,9 @@ for one in (
             ),
         ),
         note="Fresh pairs without end and one weight; few pairs may gain and many may lose. The "
-        "source says that the error of the task might not decrease, and names no size.",
+        "source says that the error of the task might not decrease, and names no size. Here it did "
+        "decrease: exact match is 0.99 with supervision and 0.92 without. What is undecided is "
+        "whether by more than the margin.",
         rewritten="Until November 27, 2026 the alignment error had to fall by 0.05, where 0.03 "
         "is all there is without supervision. That test said “contradicted”.",
         seeds=12,
@@ -272,7 +278,8 @@ for one in (
         ),
         note="Words are translated one by one, so that the neighbors of the right word are those "
         "of its place. The mechanism that the source proposes; deep encoders and real text need "
-        "more time.",
+        "more time. Attention is off by one here, too, but in the network without context, which "
+        "is the reference: there the word before has the largest weight at some places.",
         rewritten="Until November 27, 2026 it counted weight at least two places off, so that "
         "“off by one” counted as right, on strings of two symbols. That test said “contradicted”.",
         seeds=12,

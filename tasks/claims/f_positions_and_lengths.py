@@ -103,7 +103,8 @@ for one in (
             ),
         ),
         note="The second sentence says that weight beyond the clip is zero, which is computed at "
-        "initialization. It is not: keys beyond the clip share one vector and are still read.",
+        "initialization. It is not: keys beyond the clip share one vector and are still read. The "
+        "first sentence, on unseen lengths, holds.",
         priority=3,
     ),
     Claim(

@@ -112,7 +112,8 @@ for one in (
                 ),
             ),
         ),
-        note="Time of a recurrent layer over that of multi-head self-attention, forward and "
+        note="The sentence is about a bidirectional LSTM; the layers that are timed have one "
+        "direction. Time of a recurrent layer over that of multi-head self-attention, forward and "
         "backward: width 256, four sequences, float32, on the processor that the environment "
         "names. Much faster is read as twice as fast, at 32 to 256 tokens. Operations of "
         "attention grow with the square of the length, so that the order should reverse where "

@@ -77,7 +77,8 @@ for one in (
             ),
         ),
         note="70 and 64 units give both networks as many parameters within 2%; each direction has "
-        "35 of the 70. Few pairs, because with many both learn the rule. Attention can read a "
+        "35 of the 70. Few pairs, because with many both learn the rule. One task, on which no "
+        "word needs a later one to be understood. Attention can read a "
         "neighbor of a word itself, so that one direction lacks little here.",
         rewritten="Until November 27, 2026 two directions of 32 units were compared with one of 64 "
         "after 600 steps, while two directions still learned. That test said “contradicted”.",
@@ -133,7 +134,8 @@ for one in (
                 margin=0.03,
             ),
         ),
-        note="That input feeding helps is said by Luong et al., and not in the quoted sentence.",
+        note="That input feeding helps is said by Luong et al., and not in the quoted sentence. "
+        "The first contrast alone is about that sentence.",
         rewritten="Until November 27, 2026 fertility was trained for 600 steps, where exact match "
         "without input feeding is 0.96 and leaves no room. That test said “contradicted”. Until "
         "November 29, 2026 attention after the step had another score than that between steps, "
@@ -247,7 +249,9 @@ for one in (
                 margin=0.02,
             ),
         ),
-        note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016.",
+        note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016. The "
+        "sentence says that it is a solution, and the test asks that it is better than a recurrent "
+        "network, which has a quarter more parameters here.",
         rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks "
         "still learned, and there was no margin. That test said “contradicted” with p = 0.03.",
     ),
@@ -275,6 +279,11 @@ for one in (
                 learned=BOTH_CLASSIFY,
             ),
         ),
+        note="The sentence says that explaining is controversial, and the test is one of several "
+        "that papers use. Others on the same networks say the opposite of the first contrast: the "
+        "rank correlation of weights with the effect of erasing one key is 0.71 without context "
+        "and 0.38 with it, and equal weights move the prediction by 0.57 and by 0.05. They were "
+        "not asked for beforehand and decide nothing.",
         rewritten="Until November 27, 2026 one word negated the next in these texts and training "
         "ended after 300 steps, so that both networks were near chance. That test said "
         "“contradicted”.",
