@@ -104,7 +104,7 @@ def test_published_reports_keep_sentences_of_open_data(tmp_path: Path) -> None:
     assert "Katze" in render(folder, publish=True).html.read_text(encoding="utf-8")
 
 
-def test_ties_share_a_rank_and_one_seed_has_no_interval(tmp_path: Path) -> None:
+def test_one_seed_has_no_interval_and_no_rank(tmp_path: Path) -> None:
     records = [scored(BASE, 0, 0.5), scored("scaled_dot", 0, 0.6)]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = markdown_of(render(folder))

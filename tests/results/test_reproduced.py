@@ -45,6 +45,14 @@ def test_the_metric_that_differs_most_is_named(compared):
     assert (found.metric, found.difference) == ("accuracy", pytest.approx(0.025))
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["stored last", "stored first"])
+def test_the_greater_of_two_differences_is_named(compared, order):
+    moved = {"accuracy": -0.025, "loss": 0.2}
+    other = [replace(row, value=row.value + moved.get(row.metric, 0.0)) for row in rows(0.9)]
+    (found,) = compared(rows(0.9)[::order], tuple(other[::order]))
+    assert (found.metric, found.difference) == ("loss", pytest.approx(0.2))
+
+
 def test_a_value_that_one_of_them_lacks_is_no_agreement(compared):
     (found,) = compared(rows(0.9), rows(0.9, split="validation"))
     assert (found.values, found.lost, found.same) == (1, 1, False)

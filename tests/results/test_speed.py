@@ -94,9 +94,10 @@ def test_without_a_control_no_speed_is_claimed(load):
     assert line["verdict"] == "AMBIGUOUS"
 
 
-def test_a_control_that_is_off_on_one_side_counts_with_its_farther_end(load):
+@pytest.mark.parametrize("off", [1.02, 0.98])
+def test_a_control_that_is_off_on_one_side_counts_with_its_farther_end(load, off):
     rows = [row for row in timed(64, 0.97) if row.baseline != "aa_control"]
-    rows += rounds(64, "forward_time_ms", [64 * 1.02 * wiggle for wiggle in WIGGLE], "aa_control")
+    rows += rounds(64, "forward_time_ms", [64 * off * wiggle for wiggle in WIGGLE], "aa_control")
     line = only(frames.speed_summary(load(speed_record(64, rows))))
     assert line["aa_half_width"] == pytest.approx(0.021, abs=1e-3)
     assert line["verdict"] == "AMBIGUOUS"

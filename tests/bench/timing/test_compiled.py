@@ -31,6 +31,19 @@ def test_every_code_of_a_variant_is_timed_and_compared_with_plain_torch(monkeypa
     assert all(one.off < 1e-5 and one.rounds == 2 and one.median_ms > 0 for one in found)
 
 
+def test_code_that_answers_otherwise_is_off(monkeypatch):
+    def wrong(function, **_):
+        def answer(*given, **more):
+            found = function(*given, **more)
+            return found._replace(output=found.output + 1)
+
+        return answer
+
+    monkeypatch.setattr(torch, "compile", wrong)
+    for one in timed("additive"):
+        assert (one.off > 0.01) == (one.code == "compiled")
+
+
 def test_without_an_answer_of_plain_torch_no_difference_from_it_is_told(monkeypatch):
     usual = compiled._made
 

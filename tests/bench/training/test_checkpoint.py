@@ -23,14 +23,14 @@ class Killed(BaseException):
 def kill(tmp_path):
     """Train a cell until a share of its budget, into a checkpoint at every validation."""
 
-    def train(cell, share=0.6) -> Checkpoint:
+    def train(cell, share=0.6, **more) -> Checkpoint:
         def die(done):
             if done > share:
                 raise Killed
 
         kept = Checkpoint(tmp_path / "checkpoints" / "one.pt", every_s=0.0)
         with pytest.raises(Killed):
-            train_cell(cell, progress=die, checkpoint=kept)
+            train_cell(cell, progress=die, checkpoint=kept, **more)
         return Checkpoint(kept.path, every_s=0.0)
 
     return train
@@ -52,14 +52,18 @@ def test_training_goes_on_and_ends_in_the_same_bits(variant, backbone, smoke, ki
 
 
 def test_the_clocks_go_on_too(smoke, kill, clock):
-    cell = smoke(protocol=PROTOCOL)
-    kept = kill(cell)
-    done = train_cell(cell, checkpoint=kept)
-    seconds = [r.x for r in done.rows if (r.metric, r.axis) == ("train_loss_nats", "cpu_s")]
+    cell, ticking = smoke(protocol=PROTOCOL), type(clock)
+    whole = train_cell(cell, clock=ticking())
+    kept = kill(cell, clock=ticking())
+    done = train_cell(cell, checkpoint=kept, clock=ticking())
     places = [r.x for r in done.rows if (r.metric, r.axis) == ("token_accuracy", "cpu_s")]
-    assert not seconds
     assert places == sorted(places)
     assert len(places) == 4
+    # a step takes one tick, so that tokens and steps of both parts must be counted
+    timed = ("train_tokens_per_s", "train_step_time_ms", "train_cpu_s")
+    one, two = ({r.metric: r.value for r in d.rows if r.metric in timed} for d in (whole, done))
+    assert set(one) == set(timed)
+    assert two == pytest.approx(one)
 
 
 def test_data_that_have_changed_begin_anew(smoke, kill, monkeypatch):

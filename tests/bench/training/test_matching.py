@@ -155,6 +155,20 @@ def test_a_ratio_of_times_is_the_median_over_rounds_in_which_both_take_turns():
     assert len(order) == 2 * (step_time.ROUNDS + 1)
 
 
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ([1.0, 9.0, *[1.0] * step_time.ROUNDS], 1.0),  # one interruption moves no median
+        ([9.0, *[1.0, 2.0] * step_time.ROUNDS], 1.5),  # the first round is not counted
+    ],
+)
+def test_neither_an_interruption_nor_the_first_round_moves_a_ratio_of_times(ratios, expected):
+    spent = iter(ratios)
+    found = step_time.relative_time(lambda: next(spent), lambda: 1.0)
+    assert step_time.ROUNDS % 2 == 0
+    assert found == expected * step_time.UNIT
+
+
 def test_what_cannot_be_matched_is_said():
     with pytest.raises(UnknownName, match="no match named 'parms'; did you mean 'params'"):
         Request(match="parms")

@@ -183,6 +183,12 @@ def test_many_chances_to_fail_are_corrected_where_all_must_hold():
     assert findings_of([against, none, none], "all")[0].verdict == "undecided"
 
 
+def test_many_chances_to_be_too_small_are_corrected_where_all_must_hold():
+    small, large = seen(0.085), seen(0.3)
+    assert findings_of([small], "all")[0].verdict == "contradicted"
+    assert findings_of([small, large, large, large], "all")[0].verdict == "undecided"
+
+
 @pytest.mark.parametrize(
     ("parts", "needed", "verdict"),
     [
