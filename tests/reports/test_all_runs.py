@@ -31,6 +31,8 @@ def test_runs_of_one_use_stand_together_and_those_without_an_answer_are_left_out
         ["Use of reading", "short", CHOSEN],
     ]
     assert told(uses)[1]["Run"].href == "short/report.md"
+    turned, _ = choices_of_runs({"short": short, "long": long})
+    assert [row["Run"].text for row in told(turned)] == ["short", "long", "short"]
     assert not diagnostics.rows
 
 

@@ -1,5 +1,6 @@
 """All that is given against the best of less."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,10 @@ LESS = {
 """Test and validation means; validation and test disagree about which is best."""
 
 
-def cells(task: str, name: str, test: float, validation: float) -> list[object]:
+def cells(task: str, name: str, test: float, validation: float, **network: str) -> list[object]:
     return [
         record(
-            quality_cell(task, name, seed),
+            replace(quality_cell(task, name, seed), **network),
             "ok",
             [
                 Row(metric="token_accuracy", value=test + 0.01 * seed, split="test"),
@@ -59,6 +60,25 @@ def test_the_reference_is_the_best_of_less_by_validation(run: Path) -> None:
         ("shuffle=true", "scaled_dot", "0.410 ± 0.025", "-0.100"),
     ]
     assert "All that is given against the best of less" in render(run).details.read_text("utf-8")
+
+
+def test_every_network_has_a_reference_of_its_own(tmp_path: Path) -> None:
+    names = catalog()
+    names["tasks"] = {
+        task: {"short": task, "primary": "token_accuracy", "family": "pairs", "whole": TASK}
+        for task in (TASK, *LESS)
+    }
+    records = [*cells(TASK, BASE, 0.8, 0.8)]
+    for task, (test, validation) in LESS.items():
+        records += cells(task, BASE, test, validation)
+        records += cells(task, BASE, 0.9, 0.9, backbone="rnn_seq2seq")
+    records += cells(TASK, BASE, 0.95, 0.95, backbone="rnn_seq2seq")
+    run = write_run(tmp_path / "run", records=records, catalog_data=names, tasks=names["tasks"])  # type: ignore[arg-type]
+    (table,) = ablated_tables(read_folder(run).comparisons)
+    lines = [[entry.text for entry in row] for row in table.rows]
+    gains = {line[0]: line[-1] for line in lines if line[1] == "everything"}
+    assert gains == {"rnn_seq2seq": "+0.0500", "seq2seq": "+0.300"}
+    assert [line[0] for line in lines if line[-1] == "reference"] == ["rnn_seq2seq", "seq2seq"]
 
 
 def test_without_a_comparison_with_less_there_is_no_table(run: Path) -> None:

@@ -59,6 +59,25 @@ def test_the_table_shows_the_longest_length_at_which_most_were_timed():
     assert where == "attend at length 4096"
 
 
+def test_a_length_without_the_baseline_is_not_shown():
+    timed = {
+        ("base", 256): (1.0, "SAME"),
+        ("base", 1024): (1.0, "SAME"),
+        ("a", 1024): (2.0, "SLOW"),
+        ("a", 4096): (2.0, "SLOW"),
+        ("b", 4096): (3.0, "SLOW"),
+    }
+    costs = costs_at_one_length(summary(timed), "base")
+    assert {where for _, where in costs.values()} == {"attend at length 1024"}
+
+
+def test_shapes_are_not_mixed_in_one_column():
+    few = {key: held for key, held in TIMED.items() if key == ("base", 256)}
+    both = pd.concat([summary(few, shape="attend[batch=8]"), summary(TIMED)])
+    costs = costs_at_one_length(both, "base")
+    assert {where for _, where in costs.values()} == {"attend at length 1024"}
+
+
 def test_a_score_stands_beside_the_times_of_its_own_code():
     fused = {key: (ratio / 10, verdict) for key, (ratio, verdict) in TIMED.items()}
     both = pd.concat([summary(fused, impl="sdpa"), summary(TIMED)])

@@ -13,7 +13,7 @@ from synthetic_run import markdown_of, write_json, write_run
 from reports.example_figures import _lines, example_figure, two_kinds
 from reports.folder import RunFolder, read_folder
 from reports.render import RenderedReport
-from reports.steps import steps_data, steps_section
+from reports.steps import _picture, steps_data, steps_section
 from reports.task_examples import (
     MOST_EXAMPLES,
     MOST_VARIANTS,
@@ -76,6 +76,22 @@ def test_a_picture_is_one_byte_a_pixel(folder: RunFolder) -> None:
     assert len(pixels) == picture["rows"] * picture["columns"] == 144
     assert max(pixels) == 255
     assert data["examples"][0]["runs"][0]["grid"] == [3, 3]
+
+
+def test_a_picture_is_read_row_by_row() -> None:
+    picture = MapPicture(gray=((0.0, 1.0, 0.5), (0.5, 0.25, 0.0)), grid=(2, 3))
+    found = _picture(picture)
+    assert (found["rows"], found["columns"]) == (2, 3)
+    assert [*base64.b64decode(found["gray"])] == [0, 255, 128, 128, 64, 0]
+
+
+def test_no_more_variants_than_a_page_can_carry(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reports.task_examples.MOST_VARIANTS", 3)
+    names = steps_data(task_examples(folder)[TRANSLATION])["variants"]
+    assert len(names) == 3
+    assert names[-1].startswith("no_attention, ")
 
 
 def test_no_more_examples_than_a_page_can_carry(tmp_path: Path) -> None:

@@ -131,8 +131,12 @@ def test_code_of_others_has_a_process_of_its_own(trouble_plugin, new_workers):
     load_plugin(trouble_plugin)
     settings = WorkerSettings(plugins=(str(trouble_plugin),))
     scaled_dot, raiser, dot = jobs_of("raiser,dot")
-    do([dot, raiser, scaled_dot], settings)
-    assert [worker.given for worker in new_workers] == [2, 1]
+    assert not worker_pool.may_share(raiser)
+    assert worker_pool.may_share(dot)
+    do([dot, raiser], settings)
+    assert [worker.given for worker in new_workers] == [1, 1]
+    do([dot, scaled_dot], settings)
+    assert [worker.given for worker in new_workers] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
