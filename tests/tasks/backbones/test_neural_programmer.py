@@ -115,6 +115,23 @@ def test_scoring_takes_the_best_operation_and_column_and_training_mixes_them(bui
     assert ((mixed[:, None] - possible).abs().amin(1) > 1e-4).any()
 
 
+def test_scoring_runs_the_program_of_the_largest_weights(built):
+    backbone, _, batch = built(
+        "dot", task=TASK, backbone="neural_programmer[width=12,steps=1]", rows=8
+    )
+    trace = backbone.eval()(batch, Mode())
+    column, operation = (  # the column stands first
+        torch.nn.functional.one_hot(a.weights[:, 0, 0].argmax(-1), a.weights.shape[-1]).double()
+        for a in trace.attended
+    )
+    rows = torch.ones(batch.features.shape[:2]).double()
+    run = execute(batch.features, batch.frames[:, 0, 0], rows, operation, column)
+    assert run.number.any()
+    torch.testing.assert_close(
+        trace.context.flatten(), run.number, check_dtype=False, rtol=0, atol=1e-6
+    )
+
+
 def test_other_tasks_and_mechanisms_without_weights_are_refused(built):
     with pytest.raises(Refused, match="neural_programmer reads names of columns"):
         built("dot", task="chains", backbone="neural_programmer")

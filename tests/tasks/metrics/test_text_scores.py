@@ -1,5 +1,7 @@
 """Scores of texts on answers made by hand."""
 
+import math
+
 import pytest
 
 from tasks.metrics.text_scores import (
@@ -31,10 +33,16 @@ def test_bleu_of_the_reference_is_a_hundred_and_case_counts():
     assert bleu([["Def", "f", "(", "x", ")", ":"]], words)[0] < 90
 
 
+def test_bleu_is_lowered_where_less_is_said_than_the_reference_has():
+    value, _ = bleu([list("abcd")], [list("abcdef")])
+    assert value == pytest.approx(100 * math.exp(1 - 6 / 4))
+
+
 def test_f1_of_subtokens_ignores_order_and_counts_repetitions_once_each():
     assert subtoken_f1([["name", "get"]], [["get", "name"]]) == 1.0
     assert subtoken_f1([["get", "get"]], [["get", "name"]]) == pytest.approx(0.5)
     assert subtoken_f1([[]], [["get"]]) == 0.0
+    assert subtoken_f1([["a"], ["b"]], [["a"], ["c"]]) == 0.5
 
 
 def test_rouge_knows_words_pairs_and_the_longest_common_row():
@@ -46,6 +54,7 @@ def test_rouge_knows_words_pairs_and_the_longest_common_row():
 
 def test_rouge_takes_the_best_of_several_references():
     assert rouge([["gas"]], [[["oil"], ["gas"]]])["rouge1"] == 1.0
+    assert rouge([["a"], ["b"]], [[["a"]], [["c"]]])["rouge1"] == 0.5
 
 
 def test_unknown_words_count_where_they_are_said_anywhere():
@@ -56,9 +65,8 @@ def test_unknown_words_count_where_they_are_said_anywhere():
 
 
 def test_repeated_bigrams_and_those_that_the_source_has_not():
-    repeated, novel = bigram_scores([["a", "b", "a", "b"]], [["x", "a", "b"]])
-    assert repeated.value == pytest.approx(1 / 3)
-    assert novel.value == pytest.approx(1 / 3)
+    repeated, novel = bigram_scores([["a", "b", "a", "b", "c"]], [["x", "a", "b"]])
+    assert (repeated.value, novel.value) == (1 / 4, 2 / 4)
     assert all(scored.value == 0.0 for scored in bigram_scores([["a"]], [["a"]]))
 
 

@@ -29,8 +29,8 @@ def test_uniform_weights_have_the_entropy_of_the_source_length(subject):
     assert found["no_majority_share"] == pytest.approx(float((lengths > 2).double().mean()))
 
 
-def test_it_equals_a_loop_over_targets(subject):
-    seen = subject("additive")
+def test_it_equals_a_loop_over_targets(padded):
+    seen = padded("additive")
     (batch,) = seen.batches
     weights = seen.backbone(batch, Mode()).weights
     entropies, blurred = [], []
@@ -44,6 +44,15 @@ def test_it_equals_a_loop_over_targets(subject):
     assert found["weight_entropy_nats"] == pytest.approx(sum(entropies) / len(entropies))
     assert found["no_majority_share"] == pytest.approx(sum(blurred) / len(blurred))
     assert found["weight_entropy_nats"] > 0
+    peak = weights.amax(-1)[batch.mask].mean()
+    assert found["largest_weight_share"] == pytest.approx(float(peak))
+    far = [
+        sum(w for s, w in enumerate(weights[row, t].tolist()) if min(abs(s - g) for g in gold) > 1)
+        for row, t in batch.mask.nonzero().tolist()
+        if (gold := batch.gold[row, t].nonzero().flatten().tolist())
+    ]
+    assert sum(far) > 0
+    assert found["weight_off_gold_share"] == pytest.approx(sum(far) / len(far))
 
 
 def test_granularity_of_known_rows():

@@ -4,6 +4,7 @@ import torch
 from bench.api.errors import Refused
 from bench.api.registry import make
 from bench.api.selector import parse
+from bench.api.trace import Mode
 
 
 def measured(seen):
@@ -24,6 +25,22 @@ def test_heads_of_equal_parameters_do_not_differ(subject):
     found = measured(seen)
     assert found["head_js_nats"] == pytest.approx(0.0, abs=1e-12)
     assert found["head_same_key_share"] == 1.0
+
+
+def test_it_equals_the_formulas(padded):
+    seen = padded("additive[head=multi[heads=2]]")
+    (batch,) = seen.batches
+    assert not batch.mask.all()
+    weights = seen.backbone(batch, Mode()).attended[0].weights
+    one, two = (w[batch.mask] for w in weights.unbind(1))
+    middle = (one + two) / 2
+    js = sum(torch.special.xlogy(w, w / middle).nansum(-1) for w in (one, two)) / 2
+    same = float((one.argmax(-1) == two.argmax(-1)).double().mean())
+    assert 0 < same < 1
+    found = measured(seen)
+    assert found["head_js_nats"] == pytest.approx(float(js.mean()))
+    assert found["head_overlap_share"] == pytest.approx(float((one * two).sum(-1).mean()))
+    assert found["head_same_key_share"] == pytest.approx(same)
 
 
 def test_one_head_has_nobody_to_differ_from(subject):

@@ -78,7 +78,8 @@ def test_padded_steps_neither_count_nor_get_gradients():
 
 
 @pytest.mark.parametrize(
-    ("heads", "weight", "variance"), [("mean", 0.3, 0.0), ("leading", 0.0, 0.2)]
+    ("heads", "weight", "variance"),
+    [("mean", 0.3, 0.0), ("leading", 0.3, 0.0), ("leading", 0.0, 0.2)],
 )
 def test_the_term_is_the_weighted_lagging_and_variance(heads, weight, variance):
     mask = torch.arange(4) < torch.tensor([4, 2])[:, None]

@@ -102,6 +102,12 @@ def test_sources_that_select_add_up():
     loss = make(sparsity=0.0, coherence=0.0)
     one, two = (loss(inputs(*given, sources=n), loss.init())[0].item() for n in (1, 2))
     assert two == pytest.approx(2 * one)
+    z, log_prob, nll = (draw(2, 4) > 0).double(), *given[1:]
+    assert z.any()
+    cost = nll.sum(1) + 2 * (0.3 * z.sum(1) + 0.7 * z.diff(dim=1).abs().sum(1))
+    loss = make(sparsity=0.3, coherence=0.7, baseline="none")
+    found = loss(inputs(z, log_prob, nll, sources=2), loss.init())[0].item()
+    assert found == pytest.approx((cost * 2 * log_prob.sum(1)).sum().item() / 2)
 
 
 def test_it_is_refused_where_nothing_selects():

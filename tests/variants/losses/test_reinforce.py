@@ -158,6 +158,17 @@ def test_a_learned_value_is_fitted_to_the_reward_and_passes_no_gradient_to_the_n
     assert states.grad is None
 
 
+def test_the_spread_of_rewards_is_carried_on_over_scored_steps():
+    loss = learning(reward="token")
+    carry = {"baseline": torch.tensor(-1.0), "spread": torch.tensor(2.0)}
+    nll = torch.tensor([[1.0, 4.0], [2.0, 50.0]], dtype=torch.float64)
+    mask = torch.tensor([[True, True], [True, False]])
+    _, after = loss(inputs(torch.zeros_like(nll), nll, mask), carry)
+    # rewards of -1, -4 and -2 are 0, 3 and 1 off the mean
+    assert after["spread"].item() == pytest.approx(0.9 * 2 + 0.1 * 4 / 3)
+    assert after["baseline"].item() == pytest.approx(0.9 * -1 + 0.1 * -7 / 3)
+
+
 def test_a_draw_that_did_better_than_usual_becomes_likelier():
     log_prob = torch.tensor([[-1.0], [-1.0]], dtype=torch.float64, requires_grad=True)
     nll = torch.tensor([[0.5], [3.0]], dtype=torch.float64)
