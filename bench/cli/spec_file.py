@@ -71,7 +71,7 @@ def write_spec(store: "Store", asked: Mapping[str, object]) -> None:
     store.update_json(SPEC, with_earlier)
 
 
-def earlier_specs(store: "Store") -> list[JsonObject]:
+def stored_specs(store: "Store") -> list[JsonObject]:
     """What commands asked for in a run folder, the last one first."""
     last = as_object(store.read_json(SPEC))
     earlier = [as_object(one) for one in as_list(last.get(EARLIER, []))]

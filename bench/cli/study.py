@@ -116,13 +116,14 @@ def _refuse_other_question(asked: "StudyRequest", store: "Store") -> None:
         InvalidConfig: A study in the folder was asked otherwise, be it of other variants.
     """
     from bench.api.errors import InvalidConfig
-    from bench.cli.spec_file import earlier_specs
+    from bench.cli.spec_file import stored_specs
     from results.json_values import as_object
 
-    for held in earlier_specs(store):
+    studies = [one for one in stored_specs(store) if one.get("command") == "study"]
+    for held in studies:
         before = {**held, **as_object(held.get("tuning"))}
         for name, value in asked.question.items():
-            if held.get("command") == "study" and before.get(name, value) != value:
+            if before.get(name, value) != value:
                 raise InvalidConfig(
                     f"{store.folder} holds a study with {name}={before[name]!r}, and this one has "
                     f"{name}={value!r}; give another --out."

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
@@ -21,7 +22,7 @@ LESS = {
 """Test and validation means; validation and test disagree about which is best."""
 
 
-def cells(task: str, name: str, test: float, validation: float, **network: str) -> list[object]:
+def cells(task: str, name: str, test: float, validation: float, **network: str) -> list[Any]:
     return [
         record(
             replace(quality_cell(task, name, seed), **network),
@@ -35,18 +36,22 @@ def cells(task: str, name: str, test: float, validation: float, **network: str) 
     ]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    names = catalog()
+def run_of(folder: Path, records: list[Any]) -> Path:
+    """A run whose tasks are all and less of one whole."""
     tasks = {
         task: {"short": task, "primary": "token_accuracy", "family": "pairs", "whole": TASK}
         for task in (TASK, *LESS)
     }
-    names["tasks"] = tasks
+    named = {**catalog(), "tasks": tasks}
+    return write_run(folder, records=records, catalog_data=named, tasks=tasks)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
     records = [*cells(TASK, BASE, 0.8, 0.8), *cells(TASK, "scaled_dot", 0.55, 0.5)]
     for task, (test, validation) in LESS.items():
         records += cells(task, "scaled_dot", test, validation)
-    return write_run(tmp_path / "run", records=records, catalog_data=names, tasks=tasks)  # type: ignore[arg-type]
+    return run_of(tmp_path / "run", records)
 
 
 def test_the_reference_is_the_best_of_less_by_validation(run: Path) -> None:
@@ -63,18 +68,12 @@ def test_the_reference_is_the_best_of_less_by_validation(run: Path) -> None:
 
 
 def test_every_network_has_a_reference_of_its_own(tmp_path: Path) -> None:
-    names = catalog()
-    names["tasks"] = {
-        task: {"short": task, "primary": "token_accuracy", "family": "pairs", "whole": TASK}
-        for task in (TASK, *LESS)
-    }
-    records = [*cells(TASK, BASE, 0.8, 0.8)]
+    records = cells(TASK, BASE, 0.8, 0.8)
     for task, (test, validation) in LESS.items():
         records += cells(task, BASE, test, validation)
         records += cells(task, BASE, 0.9, 0.9, backbone="rnn_seq2seq")
     records += cells(TASK, BASE, 0.95, 0.95, backbone="rnn_seq2seq")
-    run = write_run(tmp_path / "run", records=records, catalog_data=names, tasks=names["tasks"])  # type: ignore[arg-type]
-    (table,) = ablated_tables(read_folder(run).comparisons)
+    (table,) = ablated_tables(read_folder(run_of(tmp_path / "run", records)).comparisons)
     lines = [[entry.text for entry in row] for row in table.rows]
     gains = {line[0]: line[-1] for line in lines if line[1] == "everything"}
     assert gains == {"rnn_seq2seq": "+0.0500", "seq2seq": "+0.300"}
