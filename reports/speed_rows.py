@@ -43,7 +43,9 @@ def speed_table(
     if summary.empty:
         return pd.DataFrame()
     keys = [*TIMED_TOGETHER, "metric", "variant"]
-    last = summary.sort_values("length", kind="stable").groupby(keys, as_index=False).last()
+    # whole lines: `last` of pandas looks for a number in each column, so that a ratio that is
+    # missing at the longest length would be that of a shorter one
+    last = summary.sort_values("length", kind="stable").groupby(keys).tail(1)
     growth = growth_exponents(frame, baseline).rename(
         columns={"low": "exponent_low", "high": "exponent_high"}
     )

@@ -22,7 +22,7 @@ class Encoded(NamedTuple):
     summary: Float[Tensor, "B Ds"]
     """What initializes a decoder: last states, or their mean."""
     terms: Terms = MappingProxyType({})
-    """Values of each token: `log_prob` of a draw, `selected`."""
+    """Values of each token: `log_prob` of a draw, `selected`, and 1 in `real` unless it pads."""
 
 
 class Encoder(HasCapabilities):

@@ -43,7 +43,7 @@ class Loss(HasCapabilities):
     """A term added to the negative log likelihood; a baseline is carried, never kept on `self`."""
 
     terms_of_source: ClassVar[tuple[str, ...]] = ()
-    """What it reads of each source token that an encoder says, by name."""
+    """What it reads of each source token that an encoder says, by name, besides `real`."""
     copies: int = 1
     """How often each example must stand in a training batch, for losses that compare draws."""
 

@@ -27,6 +27,9 @@ class Position(Component):
     changes_energy: bool = False
     energy_reads: frozenset[Content] = frozenset()
     """What its energies read; empty where they go by places, labels and gates alone."""
+    multiplies_pairs: bool = False
+    """Whether its energies take products for each pair although they read neither queries nor
+    keys, so that the formula of a score is not what a call costs."""
     changes_output: bool = False
     by_place: bool = False
     """Whether what it adds goes by `Call.key_position`, so that a cache may forget keys between

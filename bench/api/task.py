@@ -185,7 +185,9 @@ class Task:
         """Random numbers for one use of this task under its seed; the same at every call.
 
         Args:
-            use: A split that is drawn, or a number of its own for something else, not 2, 3 or 5.
+            use: A split that is drawn, or a number of its own for something else. Numbers 5, 2 and
+                3 are the streams of training, validation and test. A task may take one of them only
+                where it does not draw that split by its name, too.
         """
         number = use if isinstance(use, int) else {"train": 5, "validation": 2, "test": 3}[use]
         return torch.Generator().manual_seed(self.seed * 7919 + number)

@@ -197,13 +197,14 @@ def with_terms_of_source(run: Run, names: tuple[str, ...], seed: int = 43) -> Ru
     rng = torch.Generator().manual_seed(seed)
     real = run.whole.batch.sources[0].mask
     assert real is not None, "a run has padding"
-    # the last token of a source ends it; nothing is said of it, as of padding
-    inner = real & torch.cat((real[:, 1:], torch.zeros_like(real[:, :1])), 1)
     drawn = {
         name: torch.rand(real.shape, generator=rng, dtype=torch.float64).requires_grad_()
         for name in names
     }
-    terms: Terms = {name: torch.where(inner, term, 0.0) for name, term in drawn.items()}
+    terms: Terms = {
+        **{name: torch.where(real, term, 0.0) for name, term in drawn.items()},
+        "real": real.double(),
+    }
     leaves = {**run.leaves, **{f"the source's {name}": term for name, term in drawn.items()}}
     trace = run.whole.trace._replace(source_terms=(terms,))
     return replace(run, whole=Example(trace, run.whole.batch), leaves=leaves)

@@ -1,7 +1,8 @@
 """Pages from code and published rows.
 
-`python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md, and
+`python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md,
 `choices` the page that says what to choose by all published runs, and `packs` the table of these.
+`recount` counts FLOPs in published packs again.
 """
 
 from pathlib import Path
@@ -14,6 +15,7 @@ from bench.docs.packs import update_packs
 from bench.docs.peers import PAGE as PEERS_PAGE
 from bench.docs.peers import update_page
 from bench.docs.readme import update_readme
+from bench.docs.recount import count_again
 from bench.docs.site import write_site
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +70,24 @@ def choices(check: bool) -> None:
     changed = update_choices(ROOT, write=not check)
     click.echo(f"{PAGE}: {'changed' if changed else 'up to date'}")
     raise SystemExit(1 if check and changed else 0)
+
+
+@main.command()
+@click.argument("packs", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--containing",
+    multiple=True,
+    help="Only cells whose label has this text, such as cell=lstm; may be given several times.",
+)
+def recount(packs: tuple[Path, ...], containing: tuple[str, ...]) -> None:
+    """Count FLOPs in published packs again, after the counter was mended.
+
+    Products in bfloat16 are counted as the processor computes them. So name cells without them
+    where the pack is of another processor.
+    """
+    for pack in packs:
+        changed = count_again(pack, click.echo, containing)
+        click.echo(f"{pack}: {'written anew' if changed else 'up to date'}")
 
 
 if __name__ == "__main__":

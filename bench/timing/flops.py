@@ -18,11 +18,16 @@ What is neither a matrix product nor pointwise has a rule of its own:
 | sort along n | ceil(log2 n) comparisons, at least one, for each element that is read |
 | the k largest along n | ceil(log2 k) comparisons, at least one, for each element that is read |
 
+| a logarithm of a sum of exponentials | an exponential for each element that is read |
+
 A softmax is one operation, so the sum inside it is not counted; neither is one inside fused code.
+Scatters, Fourier transforms and decompositions have no rule, and count as nothing.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -41,7 +46,8 @@ from bench.timing.timer import Work
 MOVES = frozenset({"clone", "copy_", "fill_", "zero_"})
 """Tagged as pointwise by torch, but they compute nothing."""
 
-_EXPONENTIAL = ("exp", "exp2", "expm1", "sigmoid", "_softmax", "_log_softmax", "softplus", "silu")
+_SOFTMAX = ("_softmax", "_safe_softmax", "_log_softmax")
+_EXPONENTIAL = (*_SOFTMAX, "exp", "exp2", "expm1", "sigmoid", "softplus", "silu")
 _LOGARITHM = ("log", "log2", "log1p", "log_sigmoid_forward", "logaddexp", "logcumsumexp")
 _OTHER = ("tanh", "sin", "cos", "erf", "erfc", "erfinv", "gelu", "mish", "elu", "celu", "selu")
 TRANSCENDENTAL = frozenset((*_EXPONENTIAL, *_LOGARITHM, *_OTHER))
@@ -107,6 +113,9 @@ class Pointwise(TorchDispatchMode):
             size = _numel(results)
             self.elementwise += size
             self.transcendental += size
+        elif name == "logsumexp":
+            self.elementwise += args[0].numel()
+            self.transcendental += args[0].numel()
         elif name in BESIDES:
             self.elementwise += BESIDES[name](args, kwargs or {}, results)
         elif torch.Tag.pointwise in func.tags and name not in MOVES:
@@ -162,15 +171,33 @@ def count_operations(work: Work) -> Counts:
         torch.ops.aten.linalg_solve_triangular: _triangular_flops,
         torch.ops.aten._linalg_solve_ex: _system_flops,
         torch.ops.aten.mv: _vector_flops,
+        torch.ops.aten.addmv: _added_vector_flops,
+        torch.ops.aten.dot: _vector_flops,
     }
     # torch's counter has no entry for these and would call them free
-    with Pointwise() as seen, FlopCounterMode(display=False, custom_mapping=known) as counter:
+    counter = FlopCounterMode(display=False, custom_mapping=known)
+    with _recurrent_layers_in_steps(), Pointwise() as seen, counter:
         work()
     return Counts(counter.get_total_flops(), seen.elementwise, seen.transcendental)
 
 
+@contextmanager
+def _recurrent_layers_in_steps() -> Iterator[None]:
+    """Run recurrent layers step by step.
+
+    oneDNN runs an LSTM as one operation, and cuDNN any recurrent layer. No counter sees the
+    products inside.
+    """
+    with ExitStack() as stack:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about a format of Intel GPUs, which nothing asks for
+            stack.enter_context(torch.backends.mkldnn.flags(enabled=False, allow_tf32=False))
+        stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+        yield
+
+
 def analytic_flops(variant: Variant, shape: AttendShape) -> int | None:
-    """FLOPs of one forward call by formula, or None where nobody wrote one.
+    """FLOPs of one forward call by formula, or None where nobody wrote one for all of its parts.
 
     The convention of the literature, 4 B H L S E for dot-product attention and half of it under
     causality. Only terms in L S count: projections that a score makes are linear in S.
@@ -187,13 +214,27 @@ def _pairs_flops(variant: Variant, shape: AttendShape) -> int | None:
         return variant.flops(*sizes)
     if not isinstance(variant, Chain) or "weighted_sum" not in variant.readout.gives:
         return None
-    if variant.mask.kind != "full" or any(p.changes_output for p in variant.positions):
+    if variant.mask.kind != "full" or _multiplies_besides(variant):
         return None
     score = variant.score
     energy = dot_flops(*sizes) if "dot_form" in score.gives else None
     if isinstance(score, HasFlops):
         energy = score.flops(*sizes)
     return None if energy is None else energy + weighted_sum_flops(*sizes)
+
+
+def _multiplies_besides(chain: Chain) -> bool:
+    """Whether something besides the score and the readout takes products for each pair.
+
+    Features are mapped to the units of a score, and a normalizer with inputs of its own compares
+    them, as an index does.
+    """
+    normalizer = chain.normalizer
+    return (
+        chain.has_features
+        or bool(normalizer.key_inputs or normalizer.query_inputs)
+        or any(p.changes_output or p.energy_reads or p.multiplies_pairs for p in chain.positions)
+    )
 
 
 def dot_flops(batch: int, heads: int, queries: int, keys: int, dims: Dims) -> int:
@@ -228,6 +269,10 @@ def _system_flops(system: torch.Size, sides: torch.Size, *_: object, **options: 
 
 
 def _vector_flops(matrix: torch.Size, *_: object, **__: object) -> int:
+    return 2 * math.prod(matrix)
+
+
+def _added_vector_flops(added: torch.Size, matrix: torch.Size, *_: object, **__: object) -> int:
     return 2 * math.prod(matrix)
 
 

@@ -26,7 +26,8 @@ from bench.timing.timer import Clock
 from results.row import Row
 
 OF_ANY_STACK = frozenset({"forward_peak_memory_bytes", "decode_step_peak_memory_bytes"})
-"""What a stack without gradients needs as much of as a layer, for it forgets what it has read."""
+"""What is not divided by the layers of a stack. A call holds the projections of one layer at a
+time, and the states of all of them, so that reports say that these numbers are of the stack."""
 
 
 def measure_slots(

@@ -31,6 +31,10 @@ VERDICT_HELP = (
     "with the number of seeds that would probably decide."
 )
 EXACT_HELP = "Counted once, {where}; exact, so without interval."
+FORMULA_HELP = (
+    "By the formula that papers quote, {where}: products of pairs of a query and a key, half of "
+    "them under causality, whatever the code computes. Empty where no formula has all of its parts."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +146,12 @@ RANKED_COLUMNS = (
         cell=parameters_cell,
     ),
     RankedColumn(
-        head=Column(title="Attention alone: FLOPs", unit="forward", numeric=True, help=EXACT_HELP),
+        head=Column(
+            title="Attention alone: FLOPs by formula",
+            unit="forward",
+            numeric=True,
+            help=FORMULA_HELP,
+        ),
         cell=flops_cell,
         from_speed_cells=True,
     ),

@@ -23,8 +23,10 @@ from reports.sections.timed_slots import (
     Line,
     Slots,
     batch_of,
+    clocks,
     main_place,
     places_by_length,
+    stacked,
     timed_slots,
 )
 from reports.speed_rows import USUAL_CODE, line_of
@@ -75,7 +77,7 @@ def slots_section(folder: RunFolder) -> Section | None:
     if not order:
         return None
     tables = [_table(folder, f"slots-table-{n}", one, slots) for n, one in enumerate(order, 1)]
-    blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), *tables)
+    blocks: tuple[Block, ...] = (Paragraph(HOW_TO_READ), *clocks(folder), *tables)
     return Section(key="slots", title="Prompts and decoding with a layer", blocks=blocks)
 
 
@@ -88,6 +90,7 @@ def main_slot_section(folder: RunFolder) -> Section | None:
     table = _table(folder, "main-slot", place, slots)
     blocks: tuple[Block, ...] = (
         Paragraph(HOW_TO_READ),
+        *clocks(folder),
         table,
         *_over_lengths(folder, place, slots, DECODE),
         *_over_lengths(folder, place, slots, PREFILL),
@@ -278,11 +281,7 @@ def _stacks(folder: RunFolder, variants: Mapping[str, Mapping[str, Line]]) -> li
     for name, lines in variants.items():
         if LAYERS in lines:
             found.setdefault(int(_median(lines[LAYERS])), []).append(folder.catalog.label(name))
-    return [
-        f"{join(sorted(names))}: layers read each other, so a stack of {layers} layers was timed. "
-        "Numbers are those of a layer on average, but peaks are those of the stack."
-        for layers, names in found.items()
-    ]
+    return stacked(found)
 
 
 def _noise(variants: Mapping[str, Mapping[str, Line]]) -> list[str]:

@@ -14,7 +14,7 @@ from reports.figures import Legend
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import between, plain, scaled, with_interval
-from reports.sections.timed_slots import SHOWN, is_slot
+from reports.sections.timed_slots import LAYERS, PEAK, SHOWN, clocks, is_slot, stacked
 from reports.speed_rows import ONE_LINE, TIMED_TOGETHER, line_of, place_text
 from results.row import Unmeasured
 from results.statistics import STRAIGHT_WITHIN
@@ -46,7 +46,7 @@ def speed_section(folder: RunFolder, legend: Legend) -> Section:
     if folder.speed_lines.empty:
         text = Paragraph("No speed was measured.")
         return Section(key="speed", title=title, blocks=(text,))
-    blocks: list[Block] = [Paragraph(HOW_TO_READ), Paragraph(HOW_COST_GROWS)]
+    blocks: list[Block] = [Paragraph(HOW_TO_READ), *clocks(folder), Paragraph(HOW_COST_GROWS)]
     if not folder.catalog.ranks:
         blocks.append(Paragraph("This preset ranks nothing, so it prints no verdict.", "warning"))
     blocks += speed_figures(folder, legend)
@@ -113,8 +113,19 @@ def _table(folder: RunFolder, key: str, metric: str, where: str, group: pd.DataF
         title=f"{known.title}: {where}",
         columns=(*columns, Column(title="Cells", numeric=True)),
         rows=tuple(rows),
+        notes=_of_stacks(folder, group) if metric == PEAK else (),
         folded=metric not in DRAWN,
     )
+
+
+def _of_stacks(folder: RunFolder, group: pd.DataFrame) -> tuple[str, ...]:
+    """Whose numbers are those of several layers."""
+    counts = folder.speed[folder.speed["metric"] == LAYERS]
+    counts = counts[counts["shape"].isin(group["shape"]) & counts["variant"].isin(group["variant"])]
+    found: dict[int, set[str]] = {}
+    for variant, layers in zip(counts["variant"], counts["median"], strict=True):
+        found.setdefault(int(layers), set()).add(folder.catalog.label(variant))
+    return tuple(stacked(found))
 
 
 def _row(

@@ -1,12 +1,14 @@
 """What was timed of slots with their heads, by place, variant and metric."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from bench.api.selector import parse
+from reports.blocks import Paragraph
 from reports.catalog import red_reasons
 from reports.folder import RunFolder
+from reports.prose import join
 from reports.speed_rows import TIMED_TOGETHER
 
 PREFILL, DECODE, STATE = "prefill_tokens_per_s", "decode_tokens_per_s", "state_bytes"
@@ -83,6 +85,28 @@ def places_by_length(chosen: tuple[Any, ...], slots: Slots) -> Mapping[float, tu
     alike = [place for place in slots.lines if settings(place) == settings(chosen)]
     alike.sort(key=lambda place: (place[-1], len(slots.lines[place])))
     return {place[-1]: place for place in alike}
+
+
+ON_A_GPU = (
+    "Times on a GPU are those of its kernels, one behind the other. The host queues a call while "
+    "the GPU waits, so that what the host takes to launch the kernels is left out. Code of many "
+    "small kernels may be slower where it is used, unless its launches are captured in a graph."
+)
+
+
+def clocks(folder: RunFolder) -> tuple[Paragraph, ...]:
+    """What times of a GPU leave out; nothing where all were taken on a CPU."""
+    return (Paragraph(ON_A_GPU),) if set(folder.speed["device"]) - {"cpu"} else ()
+
+
+def stacked(found: Mapping[int, Iterable[str]]) -> list[str]:
+    """Say what stands for a layer where layers read each other, by how many were timed."""
+    return [
+        f"{join(sorted(names))}: layers read each other, so a stack of {layers} layers was timed. "
+        "Numbers are those of a layer on average, but peaks are those of the stack, with the "
+        "states of all of its layers."
+        for layers, names in found.items()
+    ]
 
 
 def is_slot(shape: str) -> bool:

@@ -10,6 +10,7 @@ from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
 from bench.api.comparison import Entry
 from bench.api.config import Config
+from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.task import Split, Task
 from tasks.alignment.word_aligners import BASELINE_PAIRS, diagonal, ibm_model_1, model_links
@@ -79,6 +80,10 @@ class AlignedText(Task):
             for row in table.parts["train"]
             if max(len(row["source"]), len(row["target"])) <= config.longest
         ]
+        if not short:
+            raise InvalidConfig(
+                f"longest={config.longest} leaves no pair of {pair} to train on; ask for more."
+            )
         self.note_fewer("train", config.train, len(short))
         self.rows = {**table.parts, "train": tuple(short[: config.train or None])}
         self.notes["parts"] = parts_note(self.rows)

@@ -139,7 +139,8 @@ class MemN2NNetwork(Backbone):
             state = carried + context
             answers.append(_by_token(attended, story))
             memories.append(memory)
-        return Trace(carried, context, embedded, tuple(answers), tuple(memories))
+        # the hop that answers stands first, as the last layer of a stack does
+        return Trace(carried, context, embedded, tuple(answers[::-1]), tuple(memories[::-1]))
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """W (u + o)."""

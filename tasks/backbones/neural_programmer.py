@@ -132,16 +132,19 @@ class NeuralProgrammer(Backbone):
         past = torch.zeros_like(asked)
         done = Executed(table.new_zeros(len(table)), table.new_ones(table.shape[:2]))
         paths: list[State | None] = [None, None]
+        answers: list[Attended] = []
         for _ in range(self.steps):
             joined = torch.cat((asked, past), -1)
             operation = self._select(0, joined, memories, paths, mode)
             column = self._select(1, joined, memories, paths, mode)
             done = execute(table, pivot, done.rows, operation.weights, column.weights)
             paths = [operation.attended.state, column.attended.state]
+            answers += (operation.attended, column.attended)
             past = torch.tanh(self.history(torch.cat((operation.read, column.read, past), -1)))
         states, number = past.unsqueeze(1), done.number.view(-1, 1, 1)
-        answers = (column.attended, operation.attended)
-        return Trace(states, number, asked.unsqueeze(1), answers, memories[::-1])
+        # every choice has terms that losses read; the column of the last step stands first
+        read_of = memories[::-1] * self.steps
+        return Trace(states, number, asked.unsqueeze(1), tuple(answers[::-1]), read_of)
 
     def _select(
         self,

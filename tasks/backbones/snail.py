@@ -140,7 +140,8 @@ class SnailNetwork(Backbone):
             read, attended = slot.attend(placed, None, state, own=own, **asked.call())
             x = torch.cat((x, read), -1)
             answers.append(attended)
-        return Trace(x, x[..., :0], embedded, (answers[-1],), (None,))
+        memories = (None,) * len(answers)
+        return Trace(x, x[..., :0], embedded, tuple(answers[::-1]), memories)
 
     def emit(self, states: Tensor, context: Tensor, embedded: Tensor) -> Tensor:
         """Vocabulary projection."""

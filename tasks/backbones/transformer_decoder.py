@@ -2,7 +2,8 @@
 
 Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3; pre-norm as in later practice.
 
-Deviations: GELU by default.
+Deviations: GELU by default. Embeddings and the output layer have matrices of their own, and
+dropout falls on the outputs of sublayers alone, as in `transformer_seq2seq`.
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,10 @@ Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3. Several sourc
 each, and a combiner in every decoder layer: Libovický, Helcl & Mareček, 2018, "Input combination
 strategies for multi-source Transformer decoder", https://arxiv.org/abs/1811.04716, section 3.
 
-Deviations: pre-norm and GELU by default. One regime holds the variant, in the slots of all sources
-and layers; the others hold scaled dot-product attention with sinusoidal positions.
+Deviations: pre-norm and GELU by default. Embeddings and the output layer have matrices of their
+own (section 3.4 shares them). Dropout falls on the outputs of sublayers alone (section 5.4 names
+the sums of embeddings and positions, too). One regime holds the variant, in the slots of all
+sources and layers; the others hold scaled dot-product attention with sinusoidal positions.
 """
 
 from collections.abc import Sequence

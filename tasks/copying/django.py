@@ -203,7 +203,9 @@ class Django(WordPairs):
         self.notes["data"] = table.note
         self.notes["left out as too long"] = ", ".join(lengths)
         sides = [side for pair in pairs["train"] for side in (pair.source, pair.target)]
-        self.settle(pairs, Vocabulary.count(sides, config.vocab))
+        self.settle(
+            pairs, Vocabulary.count(sides, config.vocab), limit=f"django: longest={config.longest}"
+        )
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
         """BLEU, exact match, and unknown words of the greedy output."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tasks.data.files import TextFile
 from tasks.data.tables import DataSet, Rows, load_table, read_json_lines
 
-FIELDS = ("email_body", "subject_line")
+FIELDS = {"email_body": str, "subject_line": str}
 ANNOTATIONS = ("ann0", "ann1", "ann2")
 """Subjects by other people; the data directory has them in validation and test, the hub copy has
 none."""
@@ -32,7 +32,9 @@ def load_aeslc(data_dir: Path | None = None, *, cache_dir: Path | None = None) -
 
 def _read(folder: Path) -> tuple[Mapping[str, Rows], list[TextFile]]:
     parts, files = {}, []
+    fields = {**FIELDS, **dict.fromkeys(ANNOTATIONS, str)}
     for part, stem in (("train", "train"), ("validation", "dev"), ("test", "test")):
-        parts[part], file = read_json_lines(folder / f"{stem}.jsonl.gz", FIELDS)
+        path = folder / f"{stem}.jsonl.gz"
+        parts[part], file = read_json_lines(path, fields, may_lack=ANNOTATIONS)
         files.append(file)
     return parts, files

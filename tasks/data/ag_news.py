@@ -3,11 +3,12 @@
 Zhang et al., 2015, "Character-level convolutional networks for text classification",
 https://arxiv.org/abs/1509.01626, section 4. Research and non-commercial use.
 
-The data directory has 10001 texts of the training part and the whole test, both without titles. The
-hub's `fancyzhx/ag_news` has all 120000 and 7600; a text there is the title, a space and the
-description.
+The data directory has 10001 texts of the training part and the whole test, both without titles and
+with the quotes of CSV. The hub's `fancyzhx/ag_news` has all 120000 and 7600; a text there is the
+title, a space and the description. What CSV and HTML have left in a text is undone.
 """
 
+import html
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,12 @@ EVERY = 10
 """One of so many training rows is held out for validation; the data set has no such part."""
 
 _FILES = {"train": "dev.tsv.gz", "test": "test.tsv.gz"}
-_CODE = re.compile(r" ?#(\d{2,5});")
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"')
+_CODE = re.compile(
+    r"(?:&| ?)(?:\bamp;)*(#\d{2,5}|#x[\da-f]{2,5}|\b(?:quot|amp|hellip|nbsp|lt|gt));"
+)
+"""A mark as HTML spells it. A space may stand in the place of the ampersand."""
+_TAG = re.compile(r"</?(?:a|b|br|cite|em|font|i|img|nobr|p|strong)(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 
 def load_ag_news(data_dir: Path | None = None) -> DataSet:
@@ -41,7 +47,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
         rows, file = read_table(folder / name, ("text", "label"))
         known = {topic: number for number, topic in enumerate(TOPICS)}
         rows = numbered(rows, "label", known, file.path)
-        parts[part] = rows
+        parts[part] = tuple({**row, "text": unquoted(row["text"])} for row in rows)
         files.append(file)
     return _parts(parts), files
 
@@ -57,7 +63,7 @@ def _from_hub(copy: HubCopy) -> Mapping[str, Rows]:
 
 
 def _parts(found: Mapping[str, Rows]) -> Mapping[str, Rows]:
-    """Texts without codes, and a part for validation."""
+    """Texts without HTML, and a part for validation."""
     parts: dict[str, Rows] = {
         part: tuple({**row, "text": plain(row["text"])} for row in rows)
         for part, rows in found.items()
@@ -66,10 +72,26 @@ def _parts(found: Mapping[str, Rows]) -> Mapping[str, Rows]:
     return parts
 
 
+def unquoted(text: str) -> str:
+    """Undo the quotes of CSV, which enclose a text and double those inside.
+
+    >>> unquoted('"Stop," she said.'), unquoted('"He said ""stop"" twice."')
+    ('"Stop," she said.', 'He said "stop" twice.')
+    """
+    found = _QUOTED.fullmatch(text)
+    return found[1].replace('""', '"') if found else text
+
+
 def plain(text: str) -> str:
-    r"""Undo what is left of HTML: codes of marks, and backslashes of line ends.
+    r"""Undo what is left of HTML, and the backslashes of line ends.
+
+    Codes become marks. Tags are removed, and what they enclose stays. The symbol of a share, such
+    as `<T.N>`, is no tag and stays, too.
 
     >>> plain("It #39;s here\\today")
     "It's here today"
+    >>> plain("&lt;A HREF= quot;x quot;&gt;AT amp;T&lt;/A&gt; &lt;T.N&gt; fell").split()
+    ['AT&T', '<T.N>', 'fell']
     """
-    return _CODE.sub(lambda found: chr(int(found[1])), text).replace("\\", " ")
+    marks = _CODE.sub(lambda found: html.unescape(f"&{found[1]};"), text)
+    return _TAG.sub(" ", marks.replace("\\", " "))

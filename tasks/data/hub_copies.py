@@ -160,10 +160,26 @@ def _kept(entry: HubDataset, name: str, row: Row) -> object:
         raise _NotAsExpected(f"has no {name!r}")
     if kind is bytes:
         return _sound(name, value)
-    if not isinstance(value, (int, float) if kind is float else kind):
-        found = type(value).__name__
-        raise _NotAsExpected(f"has {found} in {name!r} where {kind.__name__} is expected")
+    if not is_of(value, kind):
+        raise _NotAsExpected(f"has {of_another_type(name, value, kind)}")
     return value
+
+
+def is_of(value: object, kind: type) -> bool:
+    """Whether a value of JSON has a type.
+
+    >>> is_of(1, float), is_of(1.0, int), is_of(True, int)
+    (True, False, False)
+    """
+    if isinstance(value, bool):
+        return kind is bool
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def of_another_type(name: str, value: object, kind: type) -> str:
+    """What a field holds and should not, for a message."""
+    found = "null" if value is None else type(value).__name__
+    return f"{found} in {name!r} where {kind.__name__} is expected"
 
 
 def _sound(name: str, value: object) -> dict[str, str]:

@@ -40,7 +40,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
     files: list[TextFile] = []
     parts: dict[str, Rows] = {}
     for part, name in _FILES.items():
-        rows, file = read_json_lines(folder / name, ("text", "label"))
+        rows, file = read_json_lines(folder / name, {"text": str, "label": int})
         rows = numbered(rows, "label", _LABELS, file.path)
         parts[part] = tuple({"text": row["text"], "label": row["label"]} for row in rows)
         files.append(file)

@@ -14,7 +14,7 @@ from bench.api.errors import DataDamaged
 from tasks.data.files import TextFile
 from tasks.data.tables import DataSet, Row, Rows, load_table, read_json_lines
 
-FIELDS = ("sentence1", "sentence2", "score")
+FIELDS = {"sentence1": str, "sentence2": str, "score": float}
 PARTS = ("train", "validation", "test")
 MOST = 5.0
 
@@ -43,9 +43,7 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
 
 def _graded(row: Row, place: str, number: int) -> Row:
     score = row["score"]
-    texts = (row["sentence1"], row["sentence2"])
-    good = isinstance(score, int | float) and 0 <= score <= 1
-    if not good or not all(isinstance(text, str) and text.strip() for text in texts):
+    if not (0 <= score <= 1 and row["sentence1"].strip() and row["sentence2"].strip()):
         raise DataDamaged(
             f"stsb: row {number} of {place} is not two sentences and a score from 0 to 1; "
             f"copy the file again from its source."

@@ -11,7 +11,7 @@ from bench.api.errors import DataDamaged
 from bench.api.plain_text import shortened
 from tasks.data.corpus import Origin, origin_note
 from tasks.data.files import TextFile, read_text
-from tasks.data.hub_copies import HubCopy, read_copy
+from tasks.data.hub_copies import HubCopy, is_of, of_another_type, read_copy
 from tasks.data.hub_sets import FETCHABLE
 from tasks.data.paths import not_here, place_of
 
@@ -127,8 +127,15 @@ def read_table(
     return tuple(rows), file
 
 
-def read_json_lines(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
+def read_json_lines(
+    path: Path, fields: Mapping[str, type], *, may_lack: Collection[str] = ()
+) -> tuple[Rows, TextFile]:
     """Read one JSON object a line, with at least these fields.
+
+    Args:
+        path: The file, gzipped if its name ends in `.gz`.
+        fields: Name of a field -> type of its values; a whole number is a `float`, too.
+        may_lack: Fields that a line may lack.
 
     Raises:
         DataUnavailable: There is no such file.
@@ -141,11 +148,22 @@ def read_json_lines(path: Path, fields: Sequence[str]) -> tuple[Rows, TextFile]:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise DataDamaged(f"{path}: line {number} is not JSON ({error}); {_REMEDY}.") from error
-        absent = [name for name in fields if not isinstance(row, dict) or name not in row]
-        if absent:
-            raise DataDamaged(f"{path}: line {number} has no field {absent[0]!r}; {_REMEDY}.")
+        wrong = _wrong(row, fields, may_lack)
+        if wrong:
+            raise DataDamaged(f"{path}: line {number} has {wrong}; {_REMEDY}.")
         rows.append(row)
     return tuple(rows), file
+
+
+def _wrong(row: object, fields: Mapping[str, type], may_lack: Collection[str]) -> str:
+    """How a line differs from an object with these fields; empty where it does not."""
+    for name, kind in fields.items():
+        if not isinstance(row, dict) or name not in row:
+            if name not in may_lack:
+                return f"no field {name!r}"
+        elif not is_of(row[name], kind):
+            return of_another_type(name, row[name], kind)
+    return ""
 
 
 def numbered(

@@ -16,6 +16,7 @@ import torch
 
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Sizes, Text
+from bench.api.errors import InvalidConfig
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
 from tasks.data.samples import every_nth
@@ -65,7 +66,12 @@ class WordPairs(Task):
     needs_predictions = False
 
     def settle(
-        self, pairs: Mapping[Split, Sequence[WordPair]], vocabulary: Vocabulary, longest: int = 0
+        self,
+        pairs: Mapping[Split, Sequence[WordPair]],
+        vocabulary: Vocabulary,
+        longest: int = 0,
+        *,
+        limit: str = "an option",
     ) -> None:
         """Keep the pairs of all parts and set the sizes.
 
@@ -73,7 +79,14 @@ class WordPairs(Task):
             pairs: Of every part; none where they are drawn.
             vocabulary: Counted in the training part.
             longest: Words of the longest source or target, where pairs are drawn.
+            limit: Task, option and value by which pairs are left out, for a message.
+
+        Raises:
+            InvalidConfig: A part has no pair.
         """
+        empty = [part for part, found in pairs.items() if not found]
+        if empty:
+            raise InvalidConfig(f"{limit} leaves no pair in {', '.join(empty)}; ask for more.")
         self.pairs = pairs
         self.vocabulary = vocabulary
         every = [pair for part in pairs.values() for pair in part]

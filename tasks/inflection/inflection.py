@@ -176,7 +176,7 @@ class RealInflection(Inflection):
             part: [spelled(row) for row in rows] for part, rows in self.rows.items()
         }
         words = [side for pair in pairs["train"] for side in pair]
-        self.settle(pairs, Vocabulary.count(words))
+        self.settle(pairs, Vocabulary.count(words), limit=f"inflection: train={config.train}")
 
     def baselines(self) -> dict[str, float]:
         """Copying, and rules counted in the training part."""

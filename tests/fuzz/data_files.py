@@ -49,7 +49,7 @@ def _read(path: Path) -> None:
 
 
 def _labels(path: Path) -> None:
-    rows, _ = read_json_lines(path, ["label", "text"])
+    rows, _ = read_json_lines(path, {"label": int, "text": str})
     numbered(rows, "label", {0: 0, 1: 1, 2: 2}, path)
 
 

@@ -366,3 +366,17 @@ def test_comparisons_of_one_task_are_significantly_different_by_what_differs():
     assert _differing("rnn[width=4]", {birnn}) == "rnn"
     lstm = birnn.replace("gru", "lstm")
     assert _differing(birnn, {lstm, "pool[encoder=embed,width=8]"}) == "encoder=birnn[cell=gru]"
+
+
+def test_a_length_without_the_baseline_has_no_ratio_of_a_shorter_one(demo: Path) -> None:
+    frame = load(demo).rows
+    longest = frame.loc[frame["axis"] == "length", "x"].max()
+    alone = (frame["variant"] == "scaled_dot") & (frame["x"] == longest)
+    frame = frame[~(alone & (frame["baseline"] != ""))]
+    found = speed_table(frame, catalog(), {}).set_index(["name", "metric"])
+    line = found.loc[("scaled_dot", "forward_time_ms")]
+    assert line["length"] == longest
+    assert math.isnan(line["ratio"])
+    assert not math.isfinite(line["aa_half_width"])
+    assert line["verdict"] == ""
+    assert line["median"] > 0

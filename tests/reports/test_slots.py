@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from reports.blocks import Paragraph
 from reports.catalog import Catalog
 from reports.sections.slots import main_slot_section, slots_section, slots_sentence
+from reports.sections.speed import _of_stacks
 from reports.sections.timed_slots import PEAK, STEP_PEAK, Slots, main_place
 
 NO_VALUE = "\N{EM DASH}"
@@ -81,6 +83,22 @@ def test_a_note_says_whose_numbers_are_those_of_a_layer_in_a_stack():
     first, second = slots_section(folder(found)).blocks[1:]
     assert first.notes[-1].startswith("window: layers read each other, so a stack of 4 layers")
     assert not [note for note in second.notes if "stack" in note]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_times_of_a_gpu_say_that_launches_are_left_out(device):
+    found = [{**one, "device": device} for one in lines("cache", {256: 100, 1024: 400})]
+    for section in (slots_section(folder(found)), main_slot_section(folder(found))):
+        said = " ".join(block.text for block in section.blocks if isinstance(block, Paragraph))
+        assert ("launch the kernels is left out" in said) == (device == "cuda")
+
+
+def test_a_peak_over_lengths_says_whose_it_is_of_a_stack():
+    found = [*lines("cache", {256: 100}), line("deep", 256, "layers_count", 4)]
+    group = pd.DataFrame([line("deep", 256, PEAK, 4e6), line("cache", 256, PEAK, 3e6)])
+    (said,) = _of_stacks(folder(found), group)
+    assert said.startswith("deep: layers read each other, so a stack of 4 layers was timed.")
+    assert _of_stacks(folder(found), group[1:]) == ()
 
 
 def test_one_length_tells_no_growth():

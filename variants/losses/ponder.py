@@ -3,8 +3,8 @@
 Graves, 2016, "Adaptive computation time for recurrent neural networks",
 https://arxiv.org/abs/1603.08983, section 2.1.
 
-Deviations: the mean over scored targets and heads, not the sum over a sequence. In a stack of
-layers only the last one that reports its terms counts.
+Deviations: the mean over scored targets and heads, not the sum over a sequence. Every layer of a
+stack pays for its own hops, so that the price grows with the layers.
 """
 
 from collections.abc import Mapping

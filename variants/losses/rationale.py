@@ -110,8 +110,9 @@ class RationaleLoss(Loss):
     def _selection(self, terms: Terms) -> Float[Tensor, " B"]:
         """What the selection of each row costs."""
         selected = terms["selected"]
-        changes = (selected[:, 1:] - selected[:, :-1]).abs().sum(1)
-        return self.config.sparsity * selected.sum(1) + self.config.coherence * changes
+        # a selection that reaches the last token does not end before the padding
+        changes = (selected[:, 1:] - selected[:, :-1]).abs() * terms["real"][:, 1:]
+        return self.config.sparsity * selected.sum(1) + self.config.coherence * changes.sum(1)
 
 
 register_recipe(

@@ -75,6 +75,7 @@ class Fire(Position):
     }
     changes_energy = True
     by_place = True
+    multiplies_pairs = True
 
     def __init__(self, config: FireConfig, dims: Dims) -> None:
         super().__init__(config, dims)

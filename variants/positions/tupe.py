@@ -59,6 +59,7 @@ class Tupe(Position):
         "pool": "its positions are of one sequence, and the query of pooling is not in it",
     }
     changes_energy = True
+    multiplies_pairs = True
 
     def __init__(self, config: TupeConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -4,8 +4,7 @@ Rush, 2018, "The Annotated Transformer", https://aclanthology.org/W18-2509, the 
 `attention`; the published code of Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, does so
 too, while the paper (section 5.4) names other layers for dropout.
 
-Deviations: what is dropped is drawn by row, head, query and key, so that stacked layers drop alike.
-Losses and attention history see the weights before dropout.
+Deviations: losses and attention history see the weights before dropout.
 """
 
 from dataclasses import dataclass

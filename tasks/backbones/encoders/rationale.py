@@ -112,6 +112,7 @@ class RationaleEncoder(Encoder):
         terms = {
             "selected": selected.to(x.dtype),
             "log_prob": torch.where(real, _log_prob(logits, selected), 0.0),
+            "real": real.to(x.dtype),
         }
         kept = _fold(selected, self.inner.stride, encoded.states.shape[1])
         return encoded._replace(mask=kept, terms=terms)

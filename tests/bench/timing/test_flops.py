@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 import torch
 
@@ -105,6 +107,35 @@ def test_a_system_counts_its_factors_and_two_triangles_for_each_side():
 
 def test_a_matrix_times_a_vector_counts_as_the_product_that_it_is():
     assert count_operations(lambda: torch.mv(X, X[0])).matmul_flops == 2 * 40
+    assert count_operations(lambda: torch.addmv(X[:, 0], X, X[0])).matmul_flops == 2 * 40
+    assert count_operations(lambda: torch.dot(X[0], X[0])).matmul_flops == 2 * 10
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize(("layer", "gates"), [(torch.nn.LSTM, 4), (torch.nn.GRU, 3)])
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_recurrent_layer_counts_the_products_of_its_steps(layer, gates, both_ways, learns):
+    made = layer(16, 32, batch_first=True, bidirectional=both_ways)
+    words = torch.rand(4, 7, 16)
+    with torch.set_grad_enabled(learns):
+        counted = count_operations(lambda: made(words))
+    assert counted.matmul_flops == (1 + both_ways) * 2 * 4 * 7 * gates * 32 * (16 + 32)
+    assert counted.transcendental >= (1 + both_ways) * 4 * 7 * 32 * gates
+
+
+def test_counting_leaves_the_code_of_recurrent_layers_as_it_was():
+    before = torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        count_operations(lambda: None)
+    assert (torch.backends.mkldnn.enabled, torch.backends.cudnn.enabled) == before
+
+
+def test_every_softmax_counts_its_exponentials():
+    q, v = torch.rand(1, 2, 5, 8), torch.rand(1, 2, 5, 6)  # unequal widths have code of their own
+    fused = count_operations(lambda: torch.nn.functional.scaled_dot_product_attention(q, q, v))
+    assert fused.transcendental == 2 * 5 * 5
+    assert count_operations(lambda: X.logsumexp(-1)) == (0, 40, 40)
 
 
 @pytest.mark.parametrize("rows", [4, 40])  # torch has other code for more than 25 rows

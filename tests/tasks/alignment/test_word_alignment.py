@@ -173,13 +173,27 @@ def test_a_damaged_file_is_named_with_its_line(directory, file, text, says):
         load_word_alignment("ja_en", directory)
 
 
+def test_a_limit_that_leaves_no_pair_to_train_on_is_refused(directory):
+    with pytest.raises(InvalidConfig, match="longest=1 leaves no pair of [a-z_]+ to train on"):
+        WordAlignment(WordAlignmentConfig(longest=1), 0, directory)
+
+
 @pytest.mark.parametrize(
-    ("links", "says"), [([[9, 0]], "line 1 links word 9"), ([[0]], "line 1 has a link")]
+    ("changed", "says"),
+    [
+        ({"alignment": [[9, 0]]}, "line 1 links word 9"),
+        ({"alignment": [[0]]}, "line 1 has a link"),
+        ({"alignment": [[0, float("inf")]]}, "line 1 has a link"),
+        ({"alignment": 3}, "line 1 has int in 'alignment' where list is expected"),
+        ({"src_words": "a"}, "line 1 has str in 'src_words' where list is expected"),
+        ({"src_words": ["a", 1]}, "line 1 has other things than words in 'src_words'"),
+        ({"tgt_words": [None]}, "line 1 has other things than words in 'tgt_words'"),
+    ],
 )
-def test_links_of_czenali_must_have_their_words(directory, links, says):
+def test_czenali_has_words_and_links_of_them(directory, changed, says):
     import gzip
 
-    row = {"src_words": ["a"], "tgt_words": ["b"], "alignment": links}
+    row = {"src_words": ["a"], "tgt_words": ["b"], "alignment": [[0, 0]], **changed}
     path = directory / "word_alignment" / "encs-czenali" / "czenali.train.jsonl.gz"
     path.write_bytes(gzip.compress((json.dumps(row) + "\n").encode()))
     with pytest.raises(DataDamaged, match=says):

@@ -92,7 +92,7 @@ def test_the_network_equals_the_equations(kind, placed, near):
     for row, (story, question) in enumerate(zip(STORIES, QUESTIONS, strict=True)):
         expected, seen = oracle(network, story, question)
         near(logits[row], expected)
-        for attended, weights in zip(trace.attended, seen, strict=True):
+        for attended, weights in zip(trace.attended, seen[::-1], strict=True):
             tokens = [
                 w / len(words) for w, words in zip(weights, story, strict=True) for _ in words
             ]

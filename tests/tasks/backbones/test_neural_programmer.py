@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.noise import Noise
 from bench.api.trace import Mode
 from tasks.backbones.table_operations import OPERATIONS, execute
 
@@ -130,6 +131,22 @@ def test_scoring_runs_the_program_of_the_largest_weights(built):
     torch.testing.assert_close(
         trace.context.flatten(), run.number, check_dtype=False, rtol=0, atol=1e-6
     )
+
+
+def test_every_choice_of_every_step_is_answered_the_last_one_first(built):
+    backbone, _, batch = built(
+        "hard_reinforce", task=TASK, backbone="neural_programmer[width=12,steps=3]", rows=4
+    )
+    trace = backbone.train()(batch, Mode(read="train", noise=Noise(3)))
+    names, operations = batch.sources[0].tokens.shape[1], len(OPERATIONS)
+    assert [a.weights.shape[-1] for a in trace.attended] == [names, operations] * 3
+    assert [m.num_keys for m in trace.memories] == [names, operations] * 3
+    drawn = [a.terms["log_prob"] for a in trace.attended]
+    assert all(each.requires_grad and bool(each.any()) for each in drawn)
+    backbone.steps = 1
+    alone = backbone(batch, Mode(read="train", noise=Noise(3)))
+    for mine, last in zip(alone.attended, trace.attended[-2:], strict=True):
+        torch.testing.assert_close(mine.weights, last.weights, rtol=0, atol=0)
 
 
 def test_other_tasks_and_mechanisms_without_weights_are_refused(built):

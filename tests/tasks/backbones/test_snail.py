@@ -74,6 +74,17 @@ def test_the_network_equals_its_blocks(first, placed, near):
     assert trace.weights.shape == (2, 7, 7)
 
 
+def test_every_attention_block_answers_the_last_one_first(placed, near):
+    network = placed(SMALL, "adaptive_span", (), VOCAB, max_length=7)
+    trace = network(examples(), Mode())
+    penalties = [answered.terms["span"] for answered in trace.attended]
+    assert len(penalties) == len(trace.memories) == 2
+    spans = [slot.variant for slot in network.variant_slots()]
+    for penalty, variant in zip(penalties, spans[::-1], strict=True):
+        slopes = torch.autograd.grad(penalty.sum(), tuple(variant.parameters()), allow_unused=True)
+        assert any(slope is not None for slope in slopes)
+
+
 def seen_by_last(length: int, first: int, reach: int) -> list[bool]:
     """Whether each place reaches the last one through one block of convolutions."""
     block = convolution_block(2, 3, reach, first).double()

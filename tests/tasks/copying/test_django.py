@@ -97,6 +97,11 @@ def test_impossible_options_are_refused(tmp_path, options):
         make(write(tmp_path), **options)
 
 
+def test_a_length_that_leaves_nothing_is_refused(tmp_path):
+    with pytest.raises(InvalidConfig, match="longest=1 leaves no pair in test, validation, train;"):
+        make(write(tmp_path), longest=1)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
 def test_copying_beats_its_absence_and_the_english_itself():

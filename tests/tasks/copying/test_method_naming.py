@@ -93,6 +93,13 @@ def test_what_is_evaluated_is_not_trained_on_and_its_words_are_unknown(task):
     assert not task.knows("zebra")
 
 
+def test_functions_of_each_part_are_counted_and_parts_that_are_too_small_are_told(task):
+    assert task.notes["functions"] == (
+        "train 3 (json 3), validation 2 (validation_part 2), test 1 (test_part 1)"
+    )
+    assert task.notes["fewer rows"] == "2 of 1000 in validation, 1 of 1000 in test"
+
+
 def test_a_module_is_in_one_part_and_all_parts_have_some():
     names = ["json", "argparse", "asyncio", "tkinter", *(f"module{n}" for n in range(60))]
     assert {part_of(name) for name in names} == {"train", "validation", "test"}

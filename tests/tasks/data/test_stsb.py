@@ -59,3 +59,17 @@ def test_a_score_outside_its_range_is_named(tmp_path):
     rows = {key: [ROW] for key in PARTS} | {"test": [ROW, {**ROW, "score": 3.0}]}
     with pytest.raises(DataDamaged, match="row 2 of test"):
         load_stsb(write(tmp_path, rows))
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({**ROW, "sentence2": " "}, "row 1 of validation of directory is not two sentences"),
+        ({**ROW, "score": "1"}, "line 1 has str in 'score' where float is expected"),
+        ({**ROW, "sentence1": None}, "line 1 has null in 'sentence1' where str is expected"),
+    ],
+)
+def test_what_is_no_sentence_and_no_score_is_named(tmp_path, row, says):
+    rows = {key: [ROW] for key in PARTS} | {"validation": [row]}
+    with pytest.raises(DataDamaged, match=says):
+        load_stsb(write(tmp_path, rows))

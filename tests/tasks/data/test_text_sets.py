@@ -66,6 +66,35 @@ def test_news_lose_their_codes_and_a_part_is_held_out(put):
     assert table.parts["train"][0] == {"text": "It's item 0 now", "label": 3}
 
 
+def news(put, *texts: str) -> list[str]:
+    put("ag_news/dev.tsv.gz", "Goal\tSports\n" * 10)
+    folder = put("ag_news/test.tsv.gz", "".join(f"{text}\tWorld\n" for text in texts))
+    return [" ".join(row["text"].split()) for row in load_ag_news(folder).parts["test"]]
+
+
+def test_news_lose_the_quotes_of_csv_and_keep_their_own(put):
+    texts = ('"He said ""stop"" twice."', '"Stop," she said.', '"Stop" or "go"', '""', "no")
+    assert news(put, *texts) == ['He said "stop" twice.', *texts[1:3], "", "no"]
+
+
+def test_news_lose_what_is_left_of_html_and_keep_symbols_of_shares(put):
+    texts = {
+        "General Motors Corp. &lt;GM.N&gt; and Ford &lt;F.N&gt; fell": (
+            "General Motors Corp. <GM.N> and Ford <F.N> fell"
+        ),
+        '"Chips of &lt;A HREF=""http://a.b/c?d=e""&gt;TXN.N&lt;/A&gt; sell&lt;br /&gt;well"': (
+            "Chips of TXN.N sell well"
+        ),
+        "quot;We quit, quot; said AT amp;T  #151; and left  #x2014; today  hellip;.": (
+            '"We quit," said AT&T — and left — today ….'
+        ),
+        "A amp;amp;lt; B &amp;lt; C &amp; D #39;s champ; 5 &lt; 6 &gt; 2": (
+            "A< B < C & D's champ; 5 < 6 > 2"
+        ),
+    }
+    assert dict(zip(texts, news(put, *texts), strict=True)) == texts
+
+
 def test_reviews_with_labels_in_turn_are_held_out_with_both(put):
     rows = [{"id": str(at), "text": f"Film {at}.", "label": at % 2} for at in range(200)]
     lines = "".join(json.dumps(row) + "\n" for row in rows)
@@ -73,8 +102,12 @@ def test_reviews_with_labels_in_turn_are_held_out_with_both(put):
     table = load_imdb(put("imdb/test.jsonl.gz", lines))
     assert {row["label"] for row in table.parts["validation"]} == {0, 1}
     assert len(table.parts["validation"]) == 20
-    with pytest.raises(DataDamaged, match=r"test\.jsonl\.gz: line 1 has label \[1\], none of"):
+    with pytest.raises(DataDamaged, match=r"test\.jsonl\.gz: line 1 has label 2, none of"):
+        load_imdb(put("imdb/test.jsonl.gz", '{"text": "x", "label": 2}\n'))
+    with pytest.raises(DataDamaged, match=r"line 1 has list in 'label' where int is expected"):
         load_imdb(put("imdb/test.jsonl.gz", '{"text": "x", "label": [1]}\n'))
+    with pytest.raises(DataDamaged, match=r"line 1 has null in 'text' where str is expected"):
+        load_imdb(put("imdb/test.jsonl.gz", '{"text": null, "label": 1}\n'))
 
 
 def test_held_out_rows_are_the_same_each_time_and_no_others():

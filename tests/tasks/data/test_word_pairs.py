@@ -1,9 +1,11 @@
 """Pairs of words: unknown words have ids of their own row, and come back as words."""
 
+import pytest
 import torch
 
 from bench.api.answer import Answer
 from bench.api.config import Config
+from bench.api.errors import InvalidConfig
 from tasks.data.word_pairs import WordPair, WordPairs
 from tasks.data.words import EOS, UNK, Vocabulary
 
@@ -50,6 +52,12 @@ def test_several_references_stand_on_lines_and_the_first_one_is_the_target():
     assert batch.references[0] == "a of old\nb"
     (first, _) = task.said([Answer(batch, generated=((), ()))])
     assert first.target == ("a", "of", "old")
+
+
+def test_a_part_without_pairs_names_the_option_that_left_them_out():
+    parts = {"train": TRAIN, "validation": [], "test": []}
+    with pytest.raises(InvalidConfig, match="x: y=1 leaves no pair in validation, test; ask for m"):
+        WordPairs(Config(), 0).settle(parts, Vocabulary(["a"]), limit="x: y=1")
 
 
 def test_training_shows_every_pair_once_an_epoch_and_padding_is_masked():

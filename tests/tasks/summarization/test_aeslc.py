@@ -51,6 +51,17 @@ def test_an_email_is_trained_on_once_and_never_if_it_is_evaluated_on(directory):
     assert [pair.target for pair in task.pairs["train"]] == [("dragon", "sleeps"), ("moons",)]
 
 
+def test_emails_that_a_network_cannot_tell_apart_are_trained_on_once_and_never_if_evaluated(
+    directory,
+):
+    bodies = ["An ELF of the gate.", "The Dragon flies.", "the dragon swims.", "A witch of moons."]
+    text = "".join(line(body, f"Number {at}") for at, body in enumerate(bodies))
+    (directory / "aeslc" / "train.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    few, many = (make(directory, words=words).pairs["train"] for words in (2, 3))
+    assert [pair.target[-1] for pair in few] == ["1", "3"]
+    assert [pair.target[-1] for pair in many] == ["1", "2", "3"]
+
+
 def test_words_that_training_never_shows_are_unknown_and_can_be_copied(directory):
     task = make(directory)
     assert not task.knows("rumpelstilzchen")
@@ -89,6 +100,19 @@ def test_a_line_without_a_subject_is_named(directory):
     text = line(*TRAIN[0]) + '{"email_body": "x"}\n'
     (directory / "aeslc" / "dev.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     with pytest.raises(DataDamaged, match=r"dev.jsonl.gz: line 2 has no field 'subject_line'"):
+        load_aeslc(directory)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"email_body": "x", "subject_line": 7}\n', "int in 'subject_line' where str"),
+        (line("x", "y").replace("}", ', "ann1": null}'), "null in 'ann1' where str"),
+    ],
+)
+def test_a_subject_that_is_no_text_is_named(directory, text, says):
+    (directory / "aeslc" / "dev.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(DataDamaged, match=rf"dev\.jsonl\.gz: line 1 has {says} is expected; copy"):
         load_aeslc(directory)
 
 

@@ -15,11 +15,12 @@ def make(**options):
     return RationaleLoss(RationaleLossConfig(**options))
 
 
-def inputs(selected, log_prob, nll, sources=1):
+def inputs(selected, log_prob, nll, sources=1, real=None):
     mask = torch.ones(nll.shape, dtype=torch.bool)
     words = torch.zeros(nll.shape, dtype=torch.int64)
     blank = torch.zeros(*nll.shape, 1, dtype=torch.float64)
-    terms = ({"selected": selected, "log_prob": log_prob},) * sources
+    real = torch.ones_like(selected) if real is None else real
+    terms = ({"selected": selected, "log_prob": log_prob, "real": real},) * sources
     return LossInputs(
         Trace(blank, blank, blank, (), (), terms), nll, Batch((), words, words, mask), 0.5
     )
@@ -43,6 +44,19 @@ def test_the_term_is_that_of_the_formula_by_loops():
         total += (costs[-1] - 0.5) * log_prob[row].sum().item()
     assert found.item() == pytest.approx(2 * total / 6)
     assert carry["baseline"].item() == pytest.approx(0.9 * 0.5 + 0.1 * sum(costs) / 3)
+
+
+def test_padding_behind_a_selected_token_costs_nothing():
+    nll = torch.tensor([[0.5]], dtype=torch.float64)
+    loss = make(sparsity=0.3, coherence=0.7)
+
+    def cost(selected, real):
+        z, real = (torch.tensor([one], dtype=torch.float64) for one in (selected, real))
+        return loss(inputs(z, -torch.ones_like(z) * real, nll, real=real), loss.init())[0].item()
+
+    alone = cost([0, 1, 1], [1, 1, 1])
+    assert alone == pytest.approx(-3 * (0.5 + 0.6 + 0.7))
+    assert cost([0, 1, 1, 0, 0], [1, 1, 1, 0, 0]) == pytest.approx(alone)
 
 
 def enumerate_cost(logits, answer, options):
