@@ -60,20 +60,30 @@ def _changed(base: Selector, spec: VariantSpec, axis: str, value: str) -> Select
 
 
 def planned(base: str, axis: str, request: R) -> tuple[R, Ablation, Plan]:
-    """What `bench ablate` runs and `bench plan` shows: the request, the changes and the cells.
-
-    Nothing is timed, and everything is compared with the base.
+    """What `bench plan` shows of an ablation: the request, the changes and the cells.
 
     Raises:
         BenchError: A name or an option is wrong, or the base has no such axis.
     """
-    request = replace(request, speed=False, baseline=base)
+    request = compared_with(base, request)
     asked = ablation(base, axis)
     return request, asked, plan_ablation(request, asked, base)
 
 
-def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
-    """Cells of the base and of every changed form, on the tasks asked for or the base's own."""
+def compared_with(base: str, request: R) -> R:
+    """The request of an ablation: nothing is timed, and everything is compared with the base."""
+    return replace(request, speed=False, baseline=base)
+
+
+def plan_ablation(request: Request, asked: Ablation, base: str, jobs: int = 0) -> Plan:
+    """Cells of the base and of every changed form, on the tasks asked for or the base's own.
+
+    Args:
+        request: What was asked for.
+        asked: The changes.
+        base: The variant that is changed, as typed.
+        jobs: Processes that the budget counts with; 0 for those of the request.
+    """
     names = ",".join([parse(base).show(), *(typed.show() for typed, _ in asked.changed.values())])
     request = replace(request, variants=names, baseline=base)
     if not request.tasks:
@@ -84,7 +94,7 @@ def plan_ablation(request: Request, asked: Ablation, base: str) -> Plan:
             backbone=request.backbone or default_task.backbone,
             slot=request.slot or default_task.slot,
         )
-    return plan(request)
+    return plan(request, jobs=jobs)
 
 
 def changed_axes(asked: Ablation) -> dict[str, ChangedAxis]:

@@ -27,7 +27,7 @@ from results.frame import rows_of, speed_summary
 from results.json_values import JsonObject, as_object
 from results.pack import Pack, open_run
 from results.part import Part
-from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
+from results.published_commands import as_published
 from results.row import Record, Unmeasured
 from results.run_path import SUFFIX
 from results.store import Store
@@ -73,7 +73,7 @@ class RunFolder:
     """A sentence about lines of the ledger that cannot be read; empty where there are none."""
     store: Store | Pack | Part
     published: bool = False
-    """Whether what is read here leaves this machine, so that no folder of its data is named."""
+    """Whether what is read here leaves this machine, so that none of its places is named."""
     tasks: tuple[str, ...] = ()
     """Names of the tasks that are reported alone; none for the whole run."""
 
@@ -121,7 +121,7 @@ class RunFolder:
 
     def shown(self, command: str) -> str:
         """A command as a reader of this report may see it."""
-        return with_run_folder(with_data_dir(command, DATA_DIR)) if self.published else command
+        return as_published(command) if self.published else command
 
     @cached_property
     def frame(self) -> pd.DataFrame:

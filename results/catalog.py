@@ -6,6 +6,7 @@ so that the catalog of an older run can still be read.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Self, TypeVar, get_args
 
 from bench.api.comparison import PublishedResult
@@ -213,7 +214,7 @@ class RunCatalog:
     looks: Looks | None = None
     """When `--until` looked at the scores; None where all seeds were planned at once."""
     plugins: tuple[str, ...] = ()
-    """Files that registered names beside the bench's own, as typed."""
+    """Files that registered names beside the bench's own; one of each name."""
     data_dir: str = ""
     """Data directory as typed; empty where the command line named none."""
     data_variable: str = ""
@@ -239,7 +240,10 @@ class RunCatalog:
             # a study compares with no baseline, and takes away none
             baseline=new.baseline or self.baseline,
             commands=tuple(dict.fromkeys((*self.commands, *new.commands))),
-            plugins=tuple(dict.fromkeys((*self.plugins, *new.plugins))),
+            # a pack has names alone, and a file may have moved
+            plugins=tuple(
+                {PurePath(one).name: one for one in (*self.plugins, *new.plugins)}.values()
+            ),
             # scores that were looked at several times stay so
             looks=new.looks or self.looks,
             data_dir=new.data_dir or self.data_dir,

@@ -45,8 +45,8 @@ class Ledger:
 def newest_of_runs(records: Iterable[Record]) -> dict[str, Record]:
     """Of each cell the record that counts, where several runs have one.
 
-    Each run counts its own attempts, so the latest finish wins; outdated values count only where
-    there are no others.
+    Each run counts its own attempts, so the latest finish wins. Outdated values count only where
+    there are no others. What only its machine refused takes the place of nothing.
     """
     return _greatest(records, age_among_runs)
 
@@ -56,9 +56,13 @@ def age(record: Record) -> tuple[int, str]:
     return record.attempt, record.finished
 
 
-def age_among_runs(record: Record) -> tuple[bool, str, int]:
-    """The same sort key among records of several runs."""
-    return record.status != "other_code", record.finished, record.attempt
+def age_among_runs(record: Record) -> tuple[bool, bool, str, int]:
+    """The same sort key among records of several runs.
+
+    A machine without the data, or with a full disk, says nothing of a cell that another one has.
+    """
+    of_today = record.status != "other_code"
+    return not record.environmental, of_today, record.finished, record.attempt
 
 
 def _greatest(

@@ -12,7 +12,7 @@ from results.pack import Pack, open_run
 from results.reproduced import ValueKey, values_on_test
 from results.row import Record
 from results.store import ENVIRONMENTS, Store
-from results.stored_plan import PLAN, merged_plans
+from results.stored_plan import PLAN, merged_plans, plan_to_json
 
 CERTIFICATES = "certificates.json"
 ASKED = "spec.json"
@@ -40,7 +40,8 @@ def merge(
 ) -> Merged:
     """Copy runs of several machines into one folder, by cell id; merging twice changes nothing.
 
-    The newest record of each cell wins. JSON files are united entry by entry, and where two
+    The newest record of each cell wins, but what only its machine refused, as without data, takes
+    the place of nothing. JSON files are united entry by entry, and where two
     disagree the target's value stays, but for the certificate of a variant of which all records
     are newer ones of the source. Sources are only read; `study.db` is not merged.
 
@@ -188,9 +189,7 @@ def _catalogs(ours: Json, theirs: Json) -> Json:
 
 
 def _plans(ours: Json, theirs: Json) -> Json:
-    both = merged_plans(ours, theirs)
-    left_out: list[Json] = [dict(one) for one in both["left_out"]]
-    return {"cells": dict(both["cells"]), "left_out": left_out}
+    return plan_to_json(merged_plans(ours, theirs))
 
 
 def _certificates(ours: Json, theirs: Json) -> Json:

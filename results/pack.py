@@ -1,6 +1,6 @@
 """A pack: a published run as one Parquet file, with what a report must know inside (ADR 11)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,9 @@ from bench.api.whole_file import written_whole
 from results.catalog import CATALOG
 from results.compressed import compressed, json_text, uncompressed
 from results.frame import COLUMNS, NUMBERS, StoredRun, rows_of
-from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
+from results.json_values import Json, JsonObject, as_object, as_text, read_value
 from results.ledger import Ledger, OtherSchema
-from results.published_commands import DATA_DIR, with_data_dir, with_run_folder
+from results.published_commands import DATA_DIR, as_published, file_name
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.run_path import (
     SUFFIX,
@@ -58,6 +58,17 @@ _CELL = (
 _RECORD = ("status", "detail", "environment", "code", "attempt", "seconds", "finished")
 _ROW = ("metric", "value", "repeat", "axis", "x", "split", "baseline")
 _UNMEASURED = ("metric", "status", "detail")
+_PLACES: Mapping[str, Callable[[str], str]] = {
+    "command": as_published,
+    "commands": as_published,
+    "plugin": file_name,
+    "plugins": file_name,
+    "data_dir": lambda folder: DATA_DIR if folder else "",
+    "storage": lambda address: "",  # it may hold a password
+}
+"""Keys of texts that name places of this machine, and what a pack says of them."""
+_WITH_PLACES = ("asked", "budgets", "earlier", "left_out", "tuning")
+"""Keys of objects, and of lists of objects, that have such texts inside."""
 
 
 class PackedRun(StoredRun, RunWithArtifacts, Protocol):
@@ -203,14 +214,9 @@ def write_pack(source: PackedRun, path: Path) -> Path:
         stored[_ARTIFACTS] = packed(artifacts)
     for name in FILES:
         data = source.read_json(name)
-        if name == CATALOG and isinstance(data, dict) and "commands" in data:
-            commands: list[Json] = [_shown(str(one)) for one in as_list(data["commands"])]
-            place = {"data_dir": DATA_DIR} if data.get("data_dir") else {}
-            data = {**data, "commands": commands, **place}
-        elif isinstance(data, dict):
-            data = dict(_without_places(data))
         if data is not None:
-            stored[_PREFIX + name] = compressed(data)
+            kept = {key: one for key, one in data.items() if name == CATALOG or key != "data_dir"}
+            stored[_PREFIX + name] = compressed(_without_places(kept))
     table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)
     # without the copy of the schema, which would hold the metadata a second time
     how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
@@ -220,23 +226,20 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     return path
 
 
-def _shown(command: str) -> str:
-    """A command that names no folder of this machine."""
-    return with_run_folder(with_data_dir(command, DATA_DIR))
+def _without_places(data: JsonObject) -> dict[str, Json]:
+    """A file of a run, without folders and databases of this machine."""
+    return {name: _elsewhere(name, one) for name, one in data.items()}
 
 
-def _without_places(data: JsonObject) -> JsonObject:
-    """A plan or what was asked, without folders and databases of this machine."""
-    found: dict[str, Json] = {name: one for name, one in data.items() if name != "data_dir"}
-    left_out = [as_object(one) for one in as_list(data.get("left_out"))]
-    if left_out:
-        found["left_out"] = [
-            {**one, "command": _shown(as_text(one.get("command")))} for one in left_out
-        ]
-    tuning = as_object(data.get("tuning"))
-    if tuning.get("storage"):  # it may hold a password
-        found["tuning"] = {**tuning, "storage": ""}
-    return found
+def _elsewhere(name: str, said: Json) -> Json:
+    """What a key of a file says to a reader elsewhere."""
+    if isinstance(said, list):
+        return [_elsewhere(name, one) for one in said]
+    if isinstance(said, dict):
+        return _without_places(said) if name in _WITH_PLACES else said
+    if isinstance(said, str) and name in _PLACES:
+        return _PLACES[name](said)
+    return said
 
 
 def _origins(records: Mapping[str, Record], cells: Iterable[str]) -> JsonObject:

@@ -12,7 +12,7 @@ from results.ledger import Ledger
 from results.pack import Pack
 from results.row import Record
 from results.store import Store
-from results.stored_plan import PLAN, stored_plan
+from results.stored_plan import PLAN, plan_to_json, stored_plan
 
 
 class Part:
@@ -60,13 +60,9 @@ class Part:
             return self._catalog(found)
         if name == PLAN and isinstance(found, dict):
             plan = stored_plan(found)
-            left_out: list[Json] = [
-                dict(one) for one in plan["left_out"] if self._plans(one.get("label", ""))
-            ]
-            return {
-                "cells": {i: label for i, label in plan["cells"].items() if self._plans(label)},
-                "left_out": left_out,
-            }
+            left_out = [one for one in plan["left_out"] if self._plans(one.get("label", ""))]
+            cells = {i: label for i, label in plan["cells"].items() if self._plans(label)}
+            return plan_to_json({**plan, "cells": cells, "left_out": left_out})
         return found
 
     def read_artifact(self, cell_id: str) -> JsonObject | None:

@@ -6,6 +6,33 @@ from pathlib import PurePath
 
 DATA_DIR = "DATA_DIR"
 """Stands for the folder of the data where a report is published."""
+STORAGE = "STORAGE"
+"""Stands for the database of a study, whose address may hold a password."""
+FILES = ("--plugin", "--reuse", "--spec")
+"""Options that name a file."""
+
+
+def as_published(command: str) -> str:
+    """A command line that names no folder and no database of this machine.
+
+    >>> as_published("python -m bench study --storage mysql://me:secret@h/db --out /home/me/x")
+    'python -m bench study --storage STORAGE --out runs/x'
+    >>> as_published("python -m bench run --plugin /home/me/mine.py --reuse=/home/me/quick.parquet")
+    'python -m bench run --plugin mine.py --reuse=quick.parquet'
+    """
+    command = with_run_folder(with_data_dir(command, DATA_DIR))
+    for option in FILES:
+        command = _changed(command, option, file_name)
+    return _changed(command, "--storage", lambda address: STORAGE)
+
+
+def file_name(path: str) -> str:
+    """The name of a file that a whole path of this machine names; another path as it is.
+
+    >>> file_name("/home/me/mine.py"), file_name("plugins/mine.py")
+    ('mine.py', 'plugins/mine.py')
+    """
+    return PurePath(path).name if PurePath(path).is_absolute() else path
 
 
 def with_data_dir(command: str, data_dir: str) -> str:

@@ -3,10 +3,11 @@
 import ast
 import importlib
 import importlib.util
+import os
 import pkgutil
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ from bench.api.calibration import read_choices
 from bench.api.errors import BenchError
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.opened_files import watch_opened
+from bench.api.ours import is_ours
 from bench.api.plain_text import named_message_of
 
 _LOADED: set[str] = set()
@@ -129,28 +131,63 @@ def _imported_from(folder: Path, source: bytes) -> dict[str, bytes]:
     """Sources of the modules of a folder that a source imports, and of those that they import.
 
     They are found by their names in the text, so that every process finds the same ones, whatever
-    else it has imported, and those of imports inside functions, too.
+    else it has imported, and those of imports inside functions, too. A package counts with all of
+    its modules.
     """
     found: dict[str, bytes] = {}
+    asked: set[str] = set()
     waiting = [source]
     while waiting:
-        for name in _names_of_imports(waiting.pop()):
-            path = folder / f"{name}.py"
-            if name not in found and path.is_file():
-                found[name] = path.read_bytes()
-                waiting.append(found[name])
+        names = _names_of_imports(waiting.pop()) - asked
+        asked |= names
+        for name in names:
+            new = {part: path.read_bytes() for part, path in _files_of(folder, name)}
+            found |= new
+            waiting += new.values()
     return found
 
 
+def _files_of(folder: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """Name and file of every module of a folder that a name stands for."""
+    path = folder / f"{name}.py"
+    if path.is_file():
+        yield name, path
+    if (folder / name).is_dir() and not _is_elsewhere(folder / name):
+        yield from _modules_of(folder, name)
+
+
+def _modules_of(folder: Path, package: str) -> Iterator[tuple[str, Path]]:
+    """Name and file of every module of a package."""
+    for inside, folders, files in os.walk(folder / package):
+        # a name with a dot or a hyphen is no package, such as that of an environment
+        folders[:] = [one for one in folders if one.isidentifier()]
+        above = Path(inside).relative_to(folder).parts
+        for file in files:
+            if file.endswith(".py"):
+                last = [] if file == "__init__.py" else [file.removesuffix(".py")]
+                yield ".".join([*above, *last]), Path(inside, file)
+
+
+def _is_elsewhere(folder: Path) -> bool:
+    """Whether Python imports the name of a folder from another place, such as a library."""
+    try:
+        found = importlib.util.find_spec(folder.name)
+    except (ImportError, ValueError):
+        return False
+    places = (found and found.submodule_search_locations) or ()
+    return found is not None and folder.resolve() not in [Path(one).resolve() for one in places]
+
+
 def _names_of_imports(source: bytes) -> set[str]:
-    """First parts of the names that a source imports; none where it is no Python."""
+    """First parts of the names that a source imports, but ours; none where it is no Python."""
     try:
         nodes = [*ast.walk(ast.parse(source))]
     except (SyntaxError, ValueError):  # of a module that only a function imports
         return set()
     whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    parts = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-    return {name.partition(".")[0] for name in whole | parts}
+    told = [node for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
+    parts = {node.module or "" for node in told}
+    return {name.partition(".")[0] for name in whole | parts if not is_ours(name)}
 
 
 def loaded_plugins() -> Mapping[str, Plugin]:

@@ -38,6 +38,7 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     """
     from bench import ablate as ablations
     from bench.api.errors import InvalidConfig
+    from bench.cli.budgets import jobs_of_budget, tell_of_budget
     from bench.cli.registered import load_registry
     from bench.cli.spec_file import read_spec
     from results.json_values import as_text
@@ -48,10 +49,13 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     if not (base and axis):
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")
     load_registry(options.plugin)
-    options, asked, made = ablations.planned(base, axis, options)
-    options = replace(options, out=options.out or f"runs/ablate-{asked.base.name}-{axis}")
+    asked = ablations.ablation(base, axis)
+    out = options.out or f"runs/ablate-{asked.base.name}-{axis}"
+    options = replace(ablations.compared_with(base, options), out=out)
+    spec = {"command": "ablate", "base": base, "axis": axis}
+    made = ablations.plan_ablation(options, asked, base, jobs_of_budget(options, spec))
     need_real_packages()
     from bench.cli.execution import execute
 
-    spec = {"command": "ablate", "base": base, "axis": axis}
+    tell_of_budget(options, made)
     return execute(options, made, ablations.changed_axes(asked), spec)

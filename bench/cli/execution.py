@@ -12,6 +12,7 @@ from bench.api.cache import unwritable_cache
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
+from bench.cli.budgets import RUN, budgets_of
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, has_option, print_end, run_parts
 from bench.cli.run_options import RunOptions
@@ -50,7 +51,7 @@ def execute(
     options: RunOptions,
     made: Plan,
     changed: Mapping[str, ChangedAxis] | None = None,
-    spec: Mapping[str, object] | None = None,
+    spec: Mapping[str, object] = RUN,
     shown: Shown = run_parts,
 ) -> int:
     """Do a plan and report it.
@@ -59,7 +60,7 @@ def execute(
         options: Of the command.
         made: The plan.
         changed: The axis that each variant of an ablation changes, for the catalog.
-        spec: For the spec file.
+        spec: What the spec file says beside the options.
         shown: Gives the texts to print of the finished run.
     """
     for cell in made.cells:
@@ -79,15 +80,15 @@ def execute(
         changed=changed or {},
         has_baseline=compares or not as_object(store.read_json(CATALOG)).get("baseline"),
     )
-    _write_plan(options, made, store)
-    write_spec(store, {**spec_of(options), **(spec or {"command": "run"})})
+    _write_plan(options, made, store, spec)
+    write_spec(store, {**spec_of(options), **spec})
     for line in lacking_lines(made, lacking_data(made.quality, options.data_directory)):
         click.echo(line, err=True)
     _announce(options, made, session)
 
     def more_is_planned() -> None:
         _plan_probes(options, made)
-        _write_plan(options, made, store)
+        _write_plan(options, made, store, spec)
 
     def work() -> None:
         if options.verify:
@@ -154,13 +155,14 @@ def _plan_probes(options: RunOptions, made: Plan) -> None:
         made.analysis = [*dict.fromkeys((*made.analysis, *probed))]
 
 
-def _write_plan(options: RunOptions, made: Plan, store: Store) -> None:
+def _write_plan(options: RunOptions, made: Plan, store: Store, spec: Mapping[str, object]) -> None:
     now = StoredPlan(
         cells={cell.id: cell.label for cell in made.cells},
         left_out=[asdict(left) for left in made.left_out],
+        budgets=budgets_of(options, made, spec),
     )
-    asked = {"asked": spec_of(options), "jobs": made.jobs, "expected_s": round(made.seconds, 1)}
-    store.update_json(PLAN, lambda held: {**asked, **plan_with(held, now)})
+    expected = {"expected_s": round(made.seconds, 1)}
+    store.update_json(PLAN, lambda held: {**expected, **plan_with(held, now)})
 
 
 def _compared(options: RunOptions, made: Plan) -> RunsOn | None:

@@ -134,8 +134,7 @@ def _with_kit(options: "RunOptions", kit: "Kit") -> "RunOptions":
 
 
 def _write_names(options: "RunOptions", store: "Store", shop: "Workshop") -> None:
-    """Write what a report must know: names, the plan, and what was asked."""
-    from bench.cli.spec_file import spec_of
+    """Write what a report must know: names and the plan."""
     from bench.cli.written_catalog import write_catalog
     from results.stored_plan import PLAN, StoredPlan, plan_with
 
@@ -143,8 +142,7 @@ def _write_names(options: "RunOptions", store: "Store", shop: "Workshop") -> Non
     tasks = {one.cell.task: one.task for one in planned if one.task}.values()
     write_catalog(options, store, shop.variants, tasks)
     cells = StoredPlan(cells={one.cell.id: one.cell.label for one in planned}, left_out=[])
-    asked = {"asked": spec_of(options)}
-    store.update_json(PLAN, lambda held: {**asked, **plan_with(held, cells)})
+    store.update_json(PLAN, lambda held: plan_with(held, cells))
 
 
 def _end(options: "RunOptions", shop: "Workshop", state: "State", left: int) -> int:

@@ -99,8 +99,8 @@ out = click.option(
     "--out",
     default="",
     metavar="DIR",
-    help="Run folder; results join those that are there. Default: runs/PRESET for `run`; other "
-    "commands, and --cell, have one below runs/ that is named after them.",
+    help="Run folder; results join those that are there. Default: runs/PRESET for `run`, and "
+    "runs/cells-PRESET for --cell; other commands have one below runs/ that is named after them.",
 )
 # read before the others, because the usual number of jobs depends on it
 device = click.option(
@@ -260,7 +260,7 @@ running = _together(
         default="",
         metavar="FILE",
         help="spec.json of an earlier run. Run the same again; of several commands that went into "
-        "one folder, the last.",
+        "one folder, the last. --plugin beside it says where a plug-in of the spec lies now.",
     ),
     click.option(
         "--trust",

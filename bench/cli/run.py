@@ -1,7 +1,5 @@
 """`bench run`: run variants on tasks, time them, and write a report."""
 
-import json
-import math
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -83,6 +81,7 @@ def command(asked: "RunOptions") -> None:
 def run(options: "RunOptions") -> int:
     """Plan, certify, train, time, report; returns the exit code."""
     from bench.api.errors import InvalidConfig
+    from bench.cli.budgets import jobs_of_budget, tell_of_budget
     from bench.cli.registered import load_registry
     from bench.cli.spec_file import read_spec
     from bench.running.missing_data import missing_data
@@ -94,8 +93,9 @@ def run(options: "RunOptions") -> int:
     _ = options.looks  # wrong values end the command before anything is written
     if options.cells:
         _refuse_beside_cells()
-        # beside a finished run and not in it, so that a cell of it is run again
-        options = replace(options, out=options.out or "runs/cells")
+        # beside a finished run and not in it, so that a cell of it is run again, and apart from
+        # cells of presets that rank nothing
+        options = replace(options, out=options.out or f"runs/cells-{options.preset}")
         if options.match:
             raise InvalidConfig("--cell says which network it has; leave --match out.")
         made = cell_plan(options)
@@ -104,8 +104,7 @@ def run(options: "RunOptions") -> int:
         made = plan(options, missing, jobs_of_budget(options))
     need_real_packages()
     if not options.cells:
-        if made.jobs != options.jobs and math.isfinite(made.room_s):
-            click.echo(f"planned for {made.jobs} processes, as when this folder began.", err=True)
+        tell_of_budget(options, made)
         for task, reason in missing.items():
             click.echo(f"left out: {task}: {reason}", err=True)
         _refuse_nothing(made)
@@ -126,24 +125,6 @@ def run(options: "RunOptions") -> int:
         with closing(open_store(options)) as store:
             made = match_plan(made, options.data_directory, store)
     return execute(options, made)
-
-
-def jobs_of_budget(options: "RunOptions") -> int:
-    """Processes that the same command counted with when it began in its folder; 0 for none.
-
-    A budget holds more cells the more cores there are, and a run that goes on on another machine
-    shall have the cells that it began with.
-    """
-    from bench.cli.spec_file import spec_of
-    from results.json_values import as_number, as_object, read_value
-    from results.stored_plan import PLAN
-
-    try:
-        held = as_object(read_value((options.folder / PLAN).read_text(encoding="utf-8")))
-    except (OSError, ValueError):
-        return 0
-    same = held.get("asked") == json.loads(json.dumps(spec_of(options)))
-    return int(as_number(held.get("jobs")) or 0) if same else 0
 
 
 def _refuse_places(options: "RunOptions") -> None:

@@ -66,6 +66,11 @@ class RunOptions(Request):
                 raise UnknownName.among("status", status, STATUSES)
 
     @property
+    def plugin_paths(self) -> tuple[str, ...]:
+        """Plug-in files by whole paths, under which another folder finds them, too."""
+        return tuple(str(Path(one).absolute()) for one in self.plugin)
+
+    @property
     def folder(self) -> Path:
         """Where results go."""
         return Path(self.out or f"runs/{self.preset}")

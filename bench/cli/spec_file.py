@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -55,7 +55,8 @@ GIVE = "give the spec.json of a run folder"
 
 def spec_of(options: RunOptions) -> dict[str, object]:
     """The options that say what was asked; not where it went nor on how many cores."""
-    return {key: value for key, value in asdict(options).items() if key not in NOT_ASKED}
+    asked = {key: value for key, value in asdict(options).items() if key not in NOT_ASKED}
+    return {**asked, "plugin": options.plugin_paths}
 
 
 def write_spec(store: "Store", asked: Mapping[str, object]) -> None:
@@ -81,14 +82,16 @@ def stored_specs(store: "Store") -> list[JsonObject]:
 def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject]:
     """Take what to run from a spec file; where and how stay as typed.
 
-    Results go where the spec lies if that is a run folder, so that finished cells are found.
+    Results go where the spec lies if that is a run folder, so that finished cells are found. A
+    plug-in that was typed takes the place of the one of the spec that has its name.
 
     Returns:
         The options, and what the spec says besides; nothing without a spec.
 
     Raises:
         InvalidConfig: The file is not there, has unknown keys, is of another command, names nothing
-            to run, or names code that nobody trusts; or options say what to run, too.
+            to run, or names code that nobody trusts or that is not here; or options say what to
+            run, too.
     """
     if not options.spec:
         return options, {}
@@ -101,13 +104,14 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject
         raise InvalidConfig(_of_another_command(path, writer))
     _refuse_unknown_keys(path, given)
     _refuse_beside_spec()
-    found = from_spec(replace(options, variants=RunOptions.variants), given)
+    found = from_spec(replace(options, variants=RunOptions.variants, plugin=()), given)
     lacking = [key for key in NEEDED[command] if {**given, **beside}.get(key, "") == ""]
     if lacking and not (command == "run" and found.cells):
         raise InvalidConfig(
             f"{path} is no spec of `bench {command}`: it names no {lacking[0]}; {GIVE}."
         )
-    _ask_for_trust(path, found, beside)
+    found = replace(found, plugin=_plugins_here(path, found.plugin, options.plugin))
+    _ask_for_trust(path, found, options.plugin, beside)
     if not options.out and (path.parent / "ledger").is_dir():
         found = replace(found, out=str(path.parent))
     if earlier and not is_light():  # the command that starts over says it
@@ -140,13 +144,57 @@ def _of_another_command(path: Path, writer: str) -> str:
     )
 
 
-def _ask_for_trust(path: Path, asked: RunOptions, beside: JsonObject) -> None:
-    """Ask before code or a database that a file names is opened.
+def _plugins_here(path: Path, named: Sequence[str], typed: Sequence[str]) -> tuple[str, ...]:
+    """The plug-ins that a spec names, where they lie on this machine.
+
+    Args:
+        path: The spec.
+        named: What it names.
+        typed: Plug-ins of the command line, each in the place of the one of its name.
+
+    Raises:
+        InvalidConfig: One that was typed has the name of none, or one that was not is not here.
+    """
+    known = [Path(one).name for one in named]
+    here = {Path(one).name: one for one in typed}
+    for name in here:
+        if name not in known:
+            raise InvalidConfig(
+                f"{path} names no plug-in {name}; --plugin beside --spec says where one that the "
+                "spec names lies now."
+            )
+    found = tuple(here.get(name, one) for name, one in zip(known, named, strict=True))
+    for one in found:
+        if one not in typed and not _is_here(one):
+            name = shortened(Path(one).name, MOST_QUOTED)
+            raise InvalidConfig(
+                f"{path} names the plug-in {shortened(one, MOST_QUOTED)}, which is not here; add "
+                f"--plugin with the path of {name}."
+            )
+    return found
+
+
+def _is_here(path: str) -> bool:
+    """Whether there is such a file; none has a name that is too long."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
+
+
+def _ask_for_trust(path: Path, asked: RunOptions, typed: Sequence[str], beside: JsonObject) -> None:
+    """Ask before code or a database that a file alone names is opened.
+
+    Args:
+        path: The file.
+        asked: What it says.
+        typed: Plug-ins of the command line, which whoever typed them trusts.
+        beside: What the file says beside the options.
 
     Raises:
         InvalidConfig: Nobody said yes.
     """
-    loaded = [*asked.plugin]
+    loaded = [one for one in asked.plugin if one not in typed]
     if storage := as_text(as_object(beside.get("tuning")).get("storage")):
         loaded.append(storage)
     if not loaded:
@@ -217,7 +265,8 @@ def _refuse_beside_spec() -> None:
     Raises:
         InvalidConfig: Some were typed.
     """
-    typed = [text for name, text in typed_options().items() if name not in NOT_ASKED]
+    beside = (*NOT_ASKED, "plugin")
+    typed = [text for name, text in typed_options().items() if name not in beside]
     if typed:
         raise InvalidConfig(
             f"--spec already says what to run; leave out {', '.join(typed)}, or the spec."

@@ -46,7 +46,7 @@ def write_catalog(
         command=command_line(),
         preset=options.preset,
         ranks=options.size.ranks,
-        plugins=options.plugin,
+        plugins=options.plugin_paths,
         devices=_devices(store) | {options.device},
         **_places(options),
     )

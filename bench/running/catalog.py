@@ -42,7 +42,7 @@ def catalog_of(
         command: The command line of the run.
         preset: Name of the preset.
         ranks: Whether the report may rank.
-        plugins: Plug-in files, as typed.
+        plugins: Plug-in files.
         data_dir: Data directory, as typed; empty if the command named none.
         data_variable: Environment variable that named the directory, if one did.
         devices: Kinds of devices that cells of the run folder run on.

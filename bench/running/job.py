@@ -80,3 +80,7 @@ class JobResult:
     """Whether the process ended without an answer of its own, or with one that nobody can trust."""
     plugins: str = ""
     """Hash of the plug-ins that the process had loaded."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Hashes of the code that the process had imported, by id of a cell or by certified variant.
+
+    Empty where it had imported the same files as the driver."""

@@ -35,6 +35,8 @@ class KeptResults:
         self._code = code
         self._tally = tally
         self._environment = environment
+        self.of_other_code = 0
+        """Results that workers made by other code than ours."""
 
     def wants(self, cell: Cell) -> bool:
         """Whether a run would do a cell, as `Finished.wants` says."""
@@ -75,25 +77,37 @@ class KeptResults:
             self._tally.ended(outcome)
             if outcome.artifact:
                 self._store.write_artifact(outcome.cell.id, outcome.artifact)
-            self._store.append(self.record_of(outcome, ours=self.is_of_this_code(result)))
+            record = self.record_of(outcome, result)
+            self.of_other_code += not record.code
+            self._store.append(record)
             self._finished.ran(outcome.cell.id)
             self._store.release(outcome.cell.id)
         if result.trace:
             with (self._store.folder / LOG).open("a", encoding="utf-8") as log:
                 log.write(f"{datetime.now(UTC).isoformat()} {job.label}\n{result.trace}\n")
 
-    def is_of_this_code(self, result: JobResult) -> bool:
-        """Whether a worker had our plug-ins, or none: an edit after our import makes others."""
-        return result.plugins in ("", self._code.source.plugins)
+    def code_of(self, result: JobResult, name: str, ours: str) -> str:
+        """The hash of the code that a worker ran; empty where that is not our code.
 
-    def record_of(self, outcome: Outcome, *, ours: bool = True) -> Record:
+        An edit after our import makes other code, of which nothing is said for certain.
+
+        Args:
+            result: What the worker left.
+            name: Id of a cell, or a certified variant.
+            ours: Hash of our code of it.
+        """
+        same_plugins = result.plugins in ("", self._code.source.plugins)
+        return ours if same_plugins and result.code.get(name, ours) == ours else ""
+
+    def record_of(self, outcome: Outcome, result: JobResult) -> Record:
         """The record of how a cell ended here and now.
 
         Args:
             outcome: How it ended.
-            ours: Whether its code is ours; there is nothing to say for certain of another one.
+            result: What its worker left.
         """
         cell = outcome.cell
+        code = self.code_of(result, cell.id, self._code.digest(cell, outcome.made))
         before = self._store.newest_of(cell.id)
         return Record(
             cell={name: getattr(cell, name) for name in cell.__dataclass_fields__},
@@ -106,7 +120,7 @@ class KeptResults:
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=outcome.rows,
             environmental=outcome.environmental,
-            code=self._code.digest(cell, outcome.made) if ours else "",
+            code=code,
             made=outcome.made,
             data=dict(outcome.data),
             unmeasured=outcome.unmeasured,

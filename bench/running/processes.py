@@ -12,13 +12,19 @@ from bench.api.plain_text import message_of
 from bench.api.process_state import signal_name
 from bench.running.job import Job, JobResult
 from bench.running.runner import failed_result
+from bench.running.source_code import loaded_source
 from bench.running.worker import WorkerSettings
 from bench.running.worker_pool import Worker, WorkerPool
 from bench.timing.reason import Reason
 
-PRELOADED = ["bench.running.worker", "torch._dynamo", "sklearn.metrics"]
+PRELOADED = [
+    "bench.running.before_imports",
+    "bench.running.worker",
+    "torch._dynamo",
+    "sklearn.metrics",
+]
 """Imported once, by the server that forks workers: the first optimizer imports torch._dynamo and
-scores import scikit-learn, more than a second of CPU time each."""
+scores import scikit-learn, more than a second of CPU time each. The first one reads all files."""
 POLL_S = 0.5
 """Longest time between two checks of the workers (s)."""
 ASLEEP_S = 10.0
@@ -63,7 +69,7 @@ class ProcessExecutor:
         # torch reads these when it is imported, which the fork server does for all workers
         os.environ["OMP_NUM_THREADS"] = str(settings.threads)
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
-        self.settings = settings
+        self.settings = replace(settings, files=loaded_source().files)
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(PRELOADED)
 

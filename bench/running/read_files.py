@@ -27,15 +27,15 @@ class DataFiles:
             if (given := data_folder(data_dir)) is not None:
                 folders.insert(0, ("data", given))
         folders += [("plugins", one.path.parent) for one in loaded_plugins().values()]
-        self._folders = [(title, Path(os.path.realpath(path))) for title, path in folders]
+        self._folders = [(title, *_ways(path)) for title, path in folders]
 
     def hashes(self, opened: Iterable[str]) -> dict[str, str]:
         """Name -> start of the SHA-256 of every file among these that is data."""
         found = {}
         for one in sorted(set(opened)):
-            path = Path(os.path.realpath(one))
-            name = self._name(path)
-            if name and (digest := self._digest(path)):
+            given, real = _ways(one)
+            name = self._name(given, real)
+            if name and (digest := self._digest(real)):
                 found[name] = digest
         return found
 
@@ -47,18 +47,22 @@ class DataFiles:
             if (here := self._digests(name) - {""}) and digest not in here
         ]
 
-    def _name(self, path: Path) -> str:
-        if path.suffix in CODE:
-            return ""
-        for title, folder in self._folders:
-            if path.is_relative_to(folder):
-                made = title == "cache" and path.suffix not in COPIES
-                return "" if made else f"{title}/{path.relative_to(folder).as_posix()}"
+    def _name(self, *ways: Path) -> str:
+        """Name of a file that is data; empty for any other.
+
+        A symbolic link in a folder may lead out of it, so the path is tried as it was given first.
+        """
+        for title, *folders in self._folders:
+            for path, folder in zip(ways, folders, strict=True):
+                if path.is_relative_to(folder):
+                    made = title == "cache" and path.suffix not in COPIES
+                    name = f"{title}/{path.relative_to(folder).as_posix()}"
+                    return "" if made or path.suffix in CODE else name
         return ""
 
     def _digests(self, name: str) -> set[str]:
         title, _, rest = name.partition("/")
-        return {self._digest(folder / rest) for kind, folder in self._folders if kind == title}
+        return {self._digest(folder / rest) for kind, _, folder in self._folders if kind == title}
 
     def _digest(self, path: Path) -> str:
         """Start of the SHA-256 of a file; empty where it cannot be read."""
@@ -67,6 +71,11 @@ class DataFiles:
             return _content(path, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
         except OSError:
             return ""
+
+
+def _ways(path: Path | str) -> tuple[Path, Path]:
+    """A path as it was given, and as it is without symbolic links."""
+    return Path(os.path.abspath(path)), Path(os.path.realpath(path))  # noqa: PTH100  as opened
 
 
 @cache

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -46,6 +47,8 @@ from results.json_values import Json, as_object
 from results.row import Record, Status
 from results.store import Store
 
+CERTIFICATES = "certificates.json"
+
 
 @dataclass
 class Session:
@@ -79,6 +82,8 @@ class Session:
         self._finished = Finished(before, self._code, data, self.retry, keep_old=self.keep_old)
         self._results = KeptResults(self.store, self._finished, self._code, self.tally, environment)
         self._queue = SharedQueue(self._results, self.executor, self.stream)
+        self._certified: set[str] = set()
+        """Variants whose certificates are of this code, or gone."""
 
     def certify(
         self, variants: Iterable[VariantSpec], impl: str, on: RunsOn | None = None
@@ -114,7 +119,29 @@ class Session:
                 every.pop(variant, None)
             return every
 
-        self.store.update_json("certificates.json", with_known)
+        self.store.update_json(CERTIFICATES, with_known)
+        self._certified |= known.keys() | nowhere
+        return every
+
+    def _todo(self, cells: Sequence[Cell]) -> set[str]:
+        """Ids of the cells to run; certificates of other code of their variants go.
+
+        Without verification nothing else would take them away.
+        """
+        variants = {cell.variant for cell in cells} - self._certified
+        self._certified |= variants
+        held = as_object(self.store.read_json(CERTIFICATES))
+        if not variants.isdisjoint(held):
+            self.store.update_json(CERTIFICATES, partial(self._of_this_code, variants))
+        return self._results.todo(cells)
+
+    def _of_this_code(self, variants: set[str], before: Json) -> dict[str, CertificateEntry]:
+        """All certificates, without what was proved of other code of some variants."""
+        every = certificate_entries(as_object(before))
+        for variant in variants & every.keys():
+            left = without_other_code(every.pop(variant), self._code.of_certificate(variant))
+            if left["passed"] or left["skipped"] or left["failed"]:
+                every[variant] = left
         return every
 
     def _certificates(
@@ -143,16 +170,16 @@ class Session:
         edited = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             assert result.certificate is not None, "what this job is for"
-            ours = self._results.is_of_this_code(result)
-            code = self._code.of_certificate(job.variant) if ours else ""
+            ours = self._code.of_certificate(job.variant)
+            code = self._results.code_of(result, job.variant, ours)
             found[job.variant] = of_code(result.certificate, code)
-            if not ours:
+            if not code:
                 edited.append(job.variant)
             elif not result.died:  # which may be the machine's fault
                 cache.write(job.variant, impl, result.certificate, place)
         for variant in edited:
             self.stream.write(
-                f"warning: a plug-in was edited after this run had begun, so the certificate of "
+                f"warning: code was edited after this run had begun, so the certificate of "
                 f"{variant} is of other code than the run and is not kept; run again.\n"
             )
         return found
@@ -163,7 +190,7 @@ class Session:
 
     def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
         """Train cells that have not finished; returns the outcomes of this call."""
-        todo = self._results.todo([one.cell for one in planned])
+        todo = self._todo([one.cell for one in planned])
         jobs = []
         for index, one in enumerate(planned):
             if one.cell.id not in todo:
@@ -203,7 +230,7 @@ class Session:
 
     def analyze(self, cells: Sequence[Cell]) -> None:
         """Run probes on trained models; finished cells are not run again."""
-        todo = self._results.todo(cells)
+        todo = self._todo(cells)
         newest = self.store.ledger().newest()
         jobs = [
             Job(
@@ -243,7 +270,7 @@ class Session:
         """
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
-        todo = self._results.todo(cells)
+        todo = self._todo(cells)
         jobs = []
         for block in group_blocks(cells):
             wanted = tuple(cell for cell in block if cell.id in todo)

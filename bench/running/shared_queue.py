@@ -22,6 +22,10 @@ SLACK = 30.0
 LEAST_TIMEOUT_S = 120.0
 CPU_SLACK = 5.0
 """The same for the CPU seconds that its protocol gives a training, which are no estimate."""
+EDITED = (
+    "warning: code was edited after this run had begun, so some results ({}) are of other code "
+    "than the run; they are computed again next time."
+)
 
 
 class SharedQueue:
@@ -59,6 +63,7 @@ class SharedQueue:
         display = Display(jobs, at_once, self._stream)
         self._queue = deque(jobs)
         instead = "--no-speed leaves timing out" if exclusive else ""
+        before = self._results.of_other_code
         try:
             with (
                 machine_lock(exclusive=exclusive, say=display.say, instead=instead),
@@ -73,6 +78,8 @@ class SharedQueue:
                     self._results.keep(job, result)
                     display.finish(job, _said(result))
                     yield job, result
+                if edited := self._results.of_other_code - before:
+                    display.say(EDITED.format(edited))
         finally:
             display.close()
 

@@ -7,15 +7,16 @@ be reached from them. What is looked up in the registry is reached by no name; i
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
 from bench.api.code_of_data import read_code_by
-from bench.api.loading import loaded_plugins
+from bench.api.loading import Plugin, loaded_plugins
 from bench.api.registry import Declared
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -37,6 +38,8 @@ class Module:
 
     name: str
     package: str
+    known: Container[str] = ()
+    """Names of all modules that are read, by which a submodule is told from a definition."""
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imports: dict[str, Place] = field(default_factory=dict)
     loose: list[ast.stmt] = field(default_factory=list)
@@ -45,6 +48,16 @@ class Module:
 
 _SEEN: dict[str, tuple[ModuleType, bytes]] = {}
 """Modules with the source that they had when they were first seen here."""
+_BEFORE: dict[Path, bytes] = {}
+"""Files as they were before this process imported them, where `note_files` was called."""
+
+
+def note_files() -> None:
+    """Read all files of the project, so that one that is written during its import shows."""
+    for package in PACKAGES:
+        for path in (PROJECT / package).rglob("*.py"):
+            with suppress(OSError):  # an editor may have taken it away by now
+                _BEFORE[path] = path.read_bytes()
 
 
 class SourceCode:
@@ -54,9 +67,12 @@ class SourceCode:
         """Read the files that nobody has read yet: what is edited later is not what runs here."""
         plugins = loaded_plugins()
         self.plugins = plugins_digest()
-        self._sources = {name: one.source for name, one in plugins.items()}
-        self._whole = set(plugins)
+        self._sources: dict[str, bytes] = {}
+        for name, one in plugins.items():
+            self._sources |= {**one.beside, name: one.source}
+        self._whole = set(self._sources)
         """Modules that count as a whole: plug-ins, and what they import from beside them."""
+        self._together = _together(plugins)
         folders = {one.path.resolve().parent for one in plugins.values()}
         for name, module in [*sys.modules.items()]:
             named = name.partition(".")[0] in PACKAGES
@@ -72,6 +88,15 @@ class SourceCode:
         self._modules: dict[str, Module] = {}
         self._digests: dict[Place, str] = {}
         self._references: dict[Place, frozenset[Place]] = {}
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """Hash of the whole source of every module, by name."""
+        return {name: sha256(source).hexdigest()[:12] for name, source in self._sources.items()}
+
+    def differs(self, files: Mapping[str, str]) -> bool:
+        """Whether a module had another source in a process with these `files`."""
+        return any(files.get(name, here) != here for name, here in self.files.items())
 
     def digest(self, roots: Iterable[Root], settings: Iterable[str] = ()) -> str:
         """Twelve hex digits for the code that the roots can reach.
@@ -114,9 +139,9 @@ class SourceCode:
             else:
                 body += module.definitions[definition]
             nodes = [_told(statement) for statement in body]
-            self._references[place] = frozenset(
-                found for node in nodes for found in self._named_in(node, module)
-            ) - {place}
+            named = {found for node in nodes for found in self._named_in(node, module)}
+            together = self._together.get(name, frozenset())
+            self._references[place] = frozenset(named | together) - {place}
             bare = [ast.dump(_Bare().visit(node)) for node in nodes]
             self._digests[place] = sha256("\n".join(bare).encode()).hexdigest()
         return self._references[place]
@@ -130,7 +155,7 @@ class SourceCode:
                 if owner is not None and owner[1] == WHOLE:
                     yield from self._resolve(owner[0], inside.attr)
             elif isinstance(inside, ast.ImportFrom | ast.Import):
-                for target, name in _imported(inside, module.package).values():
+                for target, name in _imported(inside, module).values():
                     yield from self._resolve(target, name)
 
     def _resolve(self, module: str, name: str) -> Iterator[Place]:
@@ -157,7 +182,8 @@ class SourceCode:
             loaded = sys.modules.get(name)
             is_package = loaded is not None and hasattr(loaded, "__path__")
             package = name if is_package else name.rpartition(".")[0]
-            self._modules[name] = _split(Module(name, package), ast.parse(self._sources[name]).body)
+            module = Module(name, package, self._sources)
+            self._modules[name] = _split(module, _statements(self._sources[name]))
         return self._modules[name]
 
 
@@ -186,6 +212,18 @@ def plugins_digest() -> str:
     return found.hexdigest()[:12] if loaded_plugins() else ""
 
 
+def _together(plugins: Mapping[str, Plugin]) -> dict[str, frozenset[Place]]:
+    """What counts with a module: all that a plug-in imports from its folder, or its package."""
+    found: dict[str, frozenset[Place]] = {}
+    for name, plugin in plugins.items():
+        found[name] = frozenset((part, WHOLE) for part in plugin.beside)
+        for part in plugin.beside:
+            package = part.partition(".")[0]
+            same = (one for one in plugin.beside if one.partition(".")[0] == package)
+            found[part] = frozenset((one, WHOLE) for one in same)
+    return found
+
+
 def _source_file(module: ModuleType) -> Path | None:
     """The Python file that a loaded module names, if it names one."""
     file = getattr(module, "__file__", None)
@@ -206,8 +244,19 @@ def _first_seen(name: str, module: ModuleType, path: Path) -> bytes | None:
     if held is None or held[0] is not module:  # another module of this name has been imported
         if not path.is_file():
             return None
-        held = _SEEN[name] = (module, path.read_bytes())
+        now = path.read_bytes()
+        before = _BEFORE.get(path, now)
+        # nobody knows which of two texts was imported
+        held = _SEEN[name] = (module, now if now == before else before + b"\n" + now)
     return held[1]
+
+
+def _statements(source: bytes) -> list[ast.stmt]:
+    """The code of a module; what is no Python, which a package may hold, counts byte by byte."""
+    try:
+        return ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return [ast.Expr(ast.Constant(source))]
 
 
 def _split(module: Module, body: Iterable[ast.stmt]) -> Module:
@@ -216,7 +265,7 @@ def _split(module: Module, body: Iterable[ast.stmt]) -> Module:
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             module.definitions.setdefault(statement.name, []).append(statement)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
-            module.imports |= _imported(statement, module.package)
+            module.imports |= _imported(statement, module)
         else:
             _sort(module, statement)
     return module
@@ -237,8 +286,8 @@ def _sort(module: Module, statement: ast.stmt) -> None:
         module.loose.append(statement)
 
 
-def _imported(statement: ast.Import | ast.ImportFrom, package: str) -> dict[str, Place]:
-    """Name -> where it comes from, for one import."""
+def _imported(statement: ast.Import | ast.ImportFrom, module: Module) -> dict[str, Place]:
+    """Name -> where it comes from, for one import of a module."""
     if isinstance(statement, ast.Import):
         return {
             (alias.asname or alias.name.partition(".")[0]): (alias.name, WHOLE)
@@ -246,15 +295,18 @@ def _imported(statement: ast.Import | ast.ImportFrom, package: str) -> dict[str,
         }
     source = statement.module or ""
     if statement.level:
-        above = package.rsplit(".", statement.level - 1)[0]
+        above = module.package.rsplit(".", statement.level - 1)[0]
         source = f"{above}.{source}".rstrip(".")
-    return {alias.asname or alias.name: _member(source, alias.name) for alias in statement.names}
+    return {
+        alias.asname or alias.name: _member(source, alias.name, module.known)
+        for alias in statement.names
+    }
 
 
-def _member(source: str, name: str) -> Place:
+def _member(source: str, name: str, known: Container[str]) -> Place:
     """A submodule, or a name inside a module."""
     whole = f"{source}.{name}"
-    return (whole, WHOLE) if whole in sys.modules else (source, name)
+    return (whole, WHOLE) if whole in known else (source, name)
 
 
 def _told(statement: ast.stmt) -> ast.stmt:

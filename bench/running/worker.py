@@ -10,8 +10,9 @@ import signal
 import threading
 import time
 import warnings
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
@@ -26,6 +27,7 @@ from bench.running.allocator import (
     refuse_more_memory_than_there_is,
     return_freed_memory,
 )
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import Job, JobResult
 from bench.running.runner import ShareDone, failed_result, reason_of, run_job, trace_of
 from bench.running.source_code import loaded_source, plugins_digest
@@ -47,6 +49,8 @@ class WorkerSettings:
     data_dir: str = ""
     plugins: tuple[str, ...] = ()
     threads: int = 1
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Hash of every module as the driver had imported it."""
 
 
 def work(connection: Connection, settings: WorkerSettings) -> None:
@@ -96,7 +100,7 @@ def _answer(
         if not prepared:
             prepare_process(settings)
         data_dir = Path(settings.data_dir) if settings.data_dir else None
-        return run_job(job, data_dir, share_done)
+        return _with_code(run_job(job, data_dir, share_done), job, settings.files)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001  an interrupt of the user never comes here
@@ -104,6 +108,17 @@ def _answer(
         # one that does not load is not the one that the run has loaded
         lacking = NOT_LOADED if settings.plugins else ""
         return replace(failed, plugins=plugins_digest() or lacking)
+
+
+def _with_code(result: JobResult, job: Job, files: Mapping[str, str]) -> JobResult:
+    """Add the hashes of the code that ran, where the files of the driver may be other code."""
+    if not loaded_source().differs(files):
+        return result
+    code = CodeOfCells()
+    found = {one.cell.id: code.digest(one.cell, one.made) for one in result.outcomes}
+    if job.variant:
+        found[job.variant] = code.of_certificate(job.variant)
+    return replace(result, code=found)
 
 
 def tell(connection: Connection, message: tuple[str, Any]) -> None:

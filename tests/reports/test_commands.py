@@ -71,6 +71,22 @@ def test_cells_that_read_data_name_the_directory_and_published_ones_name_no_fold
         assert "--data-dir DATA_DIR" in text
 
 
+def test_published_commands_name_no_file_and_no_database_of_the_machine(tmp_path: Path) -> None:
+    study = "python -m bench study --storage postgresql://me:SECRET@h/db --plugin /home/me/mine.py"
+    again = "python -m bench run --spec /home/me/spec.json --reuse /home/me/quick.parquet"
+    facts = {"commands": [study, again], "plugins": ["/home/me/mine.py"]}
+    folder = folder_with(tmp_path / "run", facts)
+    assert folder.commands == (study, again)
+    assert folder.command(folder.outcomes[0].cell.label).endswith("--plugin /home/me/mine.py")
+    written = render(folder.path, publish=True)
+    for text in (path.read_text() for path in vars(written).values()):
+        assert "SECRET" not in text
+        assert "/home/me" not in text
+    for text in (written.html.read_text(), written.markdown.read_text()):
+        assert "--storage STORAGE --plugin mine.py" in text
+        assert "--spec spec.json --reuse quick.parquet" in text
+
+
 def test_a_directory_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"data_variable": "BENCH_DATA_DIR"})
     text = render(folder.path).details.read_text()

@@ -104,6 +104,12 @@ def test_a_later_run_adds_names_and_its_command_and_keeps_what_was_there():
     assert both.study == WHOLE.study
 
 
+def test_a_plug_in_that_has_moved_is_named_where_it_lies_now():
+    """A pack names the file alone, and who goes on from it has it somewhere."""
+    later = RunCatalog(plugins=("/here/other.py", "/here/mine.py"))
+    assert WHOLE.merged(later).plugins == ("/here/mine.py", "/here/other.py")
+
+
 def test_a_study_in_the_folder_of_a_run_takes_no_baseline_away():
     assert WHOLE.merged(RunCatalog()).baseline == WHOLE.baseline
 

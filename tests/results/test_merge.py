@@ -71,6 +71,34 @@ def test_what_has_no_baseline_takes_away_none(tmp_path, order):
     assert catalog == {"baseline": "dot", "preset": "quick"}
 
 
+NO_DATA = {"status": "refused", "detail": "no data here.", "rows": (), "environmental": True}
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+@pytest.mark.parametrize("held", [{}, {"status": "other_code", "detail": "its code has changed."}])
+def test_a_machine_without_the_data_takes_no_values_away(tmp_path, order, held):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.write_artifact(record(1).id, {"samples": []})
+    first.append(record(1, finished=JANUARY, **held))
+    second.append(record(1, finished=JUNE, **NO_DATA))
+    merge(tmp_path / "all", [tmp_path / name for name in order])
+    (found,) = Store(tmp_path / "all").records()
+    assert (found.status, found.rows) == (held.get("status", "ok"), record(1).rows)
+    assert Store(tmp_path / "all").read_artifact(found.id) == {"samples": []}
+    rows = rows_of([Store(tmp_path / name) for name in order])
+    assert rows["metric"].tolist()[0] == "loss_nats"
+    assert merge(tmp_path / "a", [tmp_path / "b"], {found.id}).added == 0
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_two_machines_without_data_the_last_one_says_why(tmp_path, order):
+    for name, when in (("a", JANUARY), ("b", JUNE)):
+        Store.create(tmp_path / name).append(record(1, finished=when, **NO_DATA))
+    merge(tmp_path / "all", [tmp_path / name for name in order])
+    (found,) = Store(tmp_path / "all").records()
+    assert found.finished == JUNE
+
+
 def test_a_newer_record_without_an_artifact_has_not_that_of_the_older_one(tmp_path):
     first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
     first.write_artifact(record(1).id, {"notes": ["old"]})

@@ -101,6 +101,37 @@ def test_a_run_is_packed_to_the_same_bytes_again_and_from_its_pack(store, tmp_pa
     assert one.read_bytes() == two.read_bytes()
 
 
+def test_a_pack_names_no_place_and_no_password_of_the_machine(store, tmp_path):
+    study = {"command": "study", "tuning": {"storage": "postgresql://me:SECRET@h/db", "trials": 8}}
+    files = {"plugin": ["/home/me/mine.py"]}
+    asked = {"command": "run", **files, "earlier": [{**study, **files}]}
+    commands = [
+        "python -m bench study --storage postgresql://me:SECRET@h/db --plugin /home/me/mine.py",
+        "python -m bench study --storage=postgresql://me:SECRET@h/db --spec /home/me/spec.json",
+        "python -m bench run --reuse /home/me/quick.parquet --out /home/me/first",
+    ]
+    left = {"label": "speed of dot", "reason": "no time", "command": commands[0]}
+    store.write_json("spec.json", asked)
+    store.write_json("plan.json", {"asked": asked, "jobs": 2, "cells": {}, "left_out": [left]})
+    store.write_json(
+        "catalog.json",
+        {"commands": commands, "plugins": ["/home/me/mine.py"], "data_dir": "/home/me/data"},
+    )
+    pack = Pack(write_pack(store, tmp_path / "run.parquet"))
+    found = {name: pack.read_json(name) for name in ("spec.json", "plan.json", "catalog.json")}
+    for name, said in found.items():
+        assert "SECRET" not in str(said), name
+        assert "/home/me" not in str(said), name
+    tuning = {"storage": "", "trials": 8}
+    plugin = {"plugin": ["mine.py"]}
+    earlier = [{"command": "study", "tuning": tuning, **plugin}]
+    assert found["spec.json"] == {"command": "run", **plugin, "earlier": earlier}
+    assert found["catalog.json"]["commands"][1:] == [
+        "python -m bench study --storage=STORAGE --spec spec.json",
+        "python -m bench run --reuse quick.parquet --out runs/first",
+    ]
+
+
 def test_an_interrupt_leaves_the_pack_that_was_there(store, tmp_path, monkeypatch):
     path = write_pack(store, tmp_path / "run.parquet")
     before = path.read_bytes()

@@ -13,6 +13,7 @@ from results.row import Record, Row
 from results.store import Store
 
 COPYING, RECALL = "copying[length=8]", "recall"
+BUDGETS = [{"asked": {"command": "run", "minutes": 3.0}, "jobs": 2}]
 
 
 def cell(task, variant, *, kind="quality"):
@@ -46,6 +47,7 @@ def store(tmp_path):
     store.write_json(
         "plan.json",
         {
+            "budgets": BUDGETS,
             "cells": [cell(COPYING, "concat").label, cell(RECALL, "concat").label, "unreadable"],
             "left_out": left_out,
         },
@@ -66,6 +68,7 @@ def test_a_part_holds_what_is_said_of_its_tasks_and_nothing_of_others(store):
     concat = cell(COPYING, "concat")
     assert plan["cells"] == {concat.id: concat.label}
     assert [one["label"] for one in plan["left_out"]] == [cell(COPYING, "general").label]
+    assert plan["budgets"] == BUDGETS, "a run that goes on from the part has them"
     assert part.read_json("spec.json") is None
 
 

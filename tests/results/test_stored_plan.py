@@ -1,7 +1,7 @@
 """Plans of several commands and versions go by the ids of their cells."""
 
 from bench.api.cell import Cell
-from results.stored_plan import StoredPlan, merged_plans, plan_with, stored_plan
+from results.stored_plan import StoredPlan, merged_plans, plan_to_json, plan_with, stored_plan
 
 
 def cell(variant):
@@ -54,3 +54,30 @@ def test_merged_plans_keep_the_order_and_the_labels_of_the_first():
     found = merged_plans(ours, theirs)
     assert [*found["cells"].items()] == [(DOT.id, "ours"), (GENERAL.id, GENERAL.label)]
     assert found["left_out"] == [left("training of dot")]
+
+
+def budget(jobs, **asked):
+    return {"asked": {"command": "run", **asked}, "jobs": jobs}
+
+
+def test_every_question_keeps_its_budget_once():
+    held = {"budgets": [budget(2, minutes=1.0), budget(3, minutes=2.0)]}
+    now = StoredPlan(cells={}, left_out=[], budgets=[budget(2, minutes=3.0)])
+    found = plan_with(held, now)
+    assert found["budgets"] == [budget(2, minutes=3.0), *held["budgets"]]
+    assert plan_with(plan_to_json(found), now) == found
+    assert stored_plan(plan_to_json(found)) == found
+    both = merged_plans(held, {"budgets": [budget(8, minutes=2.0), budget(8, minutes=4.0)]})
+    assert both["budgets"] == [*held["budgets"], budget(8, minutes=4.0)]
+
+
+def test_the_one_budget_of_an_earlier_version_is_read():
+    asked = {"minutes": 1.0, "verify": True, "cells": [], "plugin": ["a.py"], "probes": ""}
+    assert stored_plan({"asked": asked, "jobs": 2})["budgets"] == [budget(2, minutes=1.0)]
+    for none in (
+        {"asked": asked},
+        {"asked": asked, "jobs": 0},
+        {"asked": {**asked, "cells": ["one"]}, "jobs": 2},
+        {"budgets": [{"asked": asked, "jobs": "two"}, "no budget"]},
+    ):
+        assert "budgets" not in stored_plan(none), none

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import sys
 
 import pytest
 
@@ -19,6 +20,48 @@ def test_a_plug_in_that_registers_nothing_says_so(call, window_plugin, tmp_path)
     for _ in range(2):  # the second time it is loaded already
         code, _, err = call("show", "sliding", "--plugin", window_plugin)
         assert (code, err) == (0, "")
+
+
+def test_a_spec_finds_its_plug_in_from_another_folder(
+    call, window_plugin, tmp_path, monkeypatch, fresh_registry
+):
+    monkeypatch.chdir(window_plugin.parent)
+    run = ["run", "--variants", "sliding", "--tasks", "offset", "--preset", "smoke", "--no-speed"]
+    run += ["--no-verify", "--training", "adam[steps=2]", "--seeds", 1, "--plugin"]
+    assert call(*run, window_plugin.name, "--out", tmp_path / "run", "--inline")[0] == 0
+    # as in another process
+    del sys.modules["bench_plugin_sliding_window"], fresh_registry._ENTRIES["mask"]["sliding"]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    stored = tmp_path / "run" / "spec.json"
+    code, out, err = call("run", "--spec", stored, "--trust", "--inline", "--json")
+    assert (code, json.loads(out)["counts"]) == (0, {}), err
+    catalog = json.loads((tmp_path / "run" / "catalog.json").read_text())
+    assert catalog["plugins"] == json.loads(stored.read_text())["plugin"] == [str(window_plugin)]
+
+
+def test_a_plug_in_beside_a_spec_is_where_the_one_of_its_name_lies_now(
+    call, window_plugin, tmp_path
+):
+    asked = {"variants": "sliding", "tasks": "offset", "preset": "smoke", "speed": False}
+    asked |= {"verify": False, "training": "adam[steps=2]", "seeds": 1}
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({**asked, "plugin": ["plugs/sliding_window.py"]}))
+    words = ["run", "--spec", spec, "--out", tmp_path / "run", "--inline"]
+    code, _, err = call(*words, "--trust")
+    assert code == 2
+    assert "names the plug-in plugs/sliding_window.py, which is not here; add --plugin" in err
+    assert "with the path of sliding_window.py." in err
+    other = tmp_path / "other.py"
+    other.write_text('"""Nothing."""\n')
+    code, _, err = call(*words, "--plugin", window_plugin, "--plugin", other)
+    assert code == 2
+    assert f"{spec} names no plug-in other.py; --plugin beside --spec says where one" in err
+    # whoever types it trusts it
+    code, _, err = call(*words, "--plugin", window_plugin)
+    assert code == 0, err
+    stored = json.loads((tmp_path / "run" / "spec.json").read_text())
+    assert stored["plugin"] == [str(window_plugin)]
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from bench.api.cell import KINDS, RUN_KINDS, parse_label
 from bench.cli import execution, registered
-from bench.cli.run import OTHER_COMMANDS, cell_plan, jobs_of_budget
+from bench.cli.run import OTHER_COMMANDS, cell_plan
 from bench.cli.run_options import RunOptions
 from bench.running import runner
 from bench.running.plan import plan
@@ -187,7 +187,22 @@ def test_one_cell_is_reproduced_from_its_label(call, finished, tmp_path, monkeyp
         code, _, _ = call("run", "--cell", label, "--no-verify", "--inline")
         assert code == 0
         assert record.status == "ok"
-    assert values(tmp_path / "runs" / "cells") == values(finished)
+    assert values(tmp_path / "runs" / "cells-quick") == values(finished)
+
+
+def test_a_cell_that_is_too_small_to_be_ranked_stands_in_no_other_ones_way(
+    call, finished, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    label, *_ = json.loads((finished / "plan.json").read_text())["cells"].values()
+    words = ("run", "--cell", label, "--no-verify", "--inline")
+    for more in (["--preset", "smoke"], []):  # the second as plans of the usual preset print it
+        code, _, err = call(*words, *more)
+        assert code == 0, err
+    assert sorted(one.name for one in (tmp_path / "runs").iterdir()) == [
+        "cells-quick",
+        "cells-smoke",
+    ]
 
 
 def test_what_a_label_says_is_not_said_again(call, finished, tmp_path):
@@ -216,23 +231,6 @@ def test_cells_of_two_variants_that_begin_alike_have_two_names():
     named = cell_plan(RunOptions(cells=labels, preset="smoke")).variants
     assert {"additive", "additive[width=8]"} <= set(named)
     assert all(name == asked.text for name, asked in named.items())
-
-
-def test_a_run_that_goes_on_with_more_cores_has_the_cells_that_it_began_with(tmp_path):
-    asked = RunOptions(
-        variants="additive,dot,general", minutes=0.5, jobs=2, speed=False, out=str(tmp_path)
-    )
-    first, elsewhere = plan(asked), replace(asked, jobs=8)
-    assert len(plan(elsewhere).quality) > len(first.quality) > 0
-    with Store.create(tmp_path) as store:
-        execution._write_plan(asked, first, store)
-        for _ in range(2):
-            again = plan(elsewhere, jobs=jobs_of_budget(elsewhere))
-            assert [one.cell for one in again.quality] == [one.cell for one in first.quality]
-            execution._write_plan(elsewhere, again, store)
-    assert jobs_of_budget(replace(elsewhere, minutes=3.0)) == 0, "another question"
-    assert jobs_of_budget(replace(elsewhere, out=str(tmp_path / "new"))) == 0
-    assert again.seconds < first.seconds, "though it is done sooner"
 
 
 def test_a_label_of_other_code_is_refused(call, finished):

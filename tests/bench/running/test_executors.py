@@ -5,12 +5,14 @@ import multiprocessing
 import os
 import signal
 import time
+from dataclasses import replace
 from multiprocessing import popen_forkserver
 
 import pytest
 
 from bench.api.loading import load_plugin
 from bench.running import processes, progress
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.inline import InlineExecutor
 from bench.running.job import Job
 from bench.running.plan import plan
@@ -122,6 +124,19 @@ def test_a_plug_in_that_no_longer_loads_is_not_that_of_the_run(trouble_plugin):
     found = do(executor, [job(cells("raiser")["raiser"])])["raiser"]
     assert "failed to import" in found.outcomes[0].detail
     assert found.plugins not in ("", plugins_digest())
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_worker_tells_the_hash_of_its_code_where_files_of_the_driver_were_others(edited):
+    executor = ProcessExecutor(WorkerSettings())
+    assert "variants.scores.dot" in executor.settings.files
+    if edited:
+        files = {**executor.settings.files, "variants.scores.dot": "edited"}
+        executor.settings = replace(executor.settings, files=files)
+    found = do(executor, [job(cells("dot")["dot"])])["dot"]
+    (outcome,) = found.outcomes
+    here = CodeOfCells().digest(outcome.cell, outcome.made)
+    assert found.code == ({outcome.cell.id: here} if edited else {})
 
 
 def test_jobs_are_taken_only_when_they_can_start():

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -137,6 +138,25 @@ def test_a_plugin_that_was_edited_while_it_ran_leaves_no_hash(start, made):
     again = start()
     again.train(made.quality)
     assert len(again.executor.done) == len(made.quality)
+
+
+def test_a_cell_whose_worker_had_imported_other_code_leaves_no_hash(start, made):
+    first = start()
+    usual = first.executor.result
+
+    def result(job):
+        (cell,) = job.cells
+        here = first._code.digest(cell)
+        return replace(usual(job), code={cell.id: "edited" if cell.variant == "dot" else here})
+
+    first.executor.result = result
+    first.train(made.quality)
+    assert [r.cell["variant"] for r in records(first).values() if not r.code] == ["dot"]
+    assert first.stream.getvalue().count("so some results (1) are of other code") == 1
+    again = start()
+    again.train(made.quality)
+    assert {job.cells[0].variant for job in again.executor.done} == {"dot"}
+    assert "other code" not in again.stream.getvalue()
 
 
 def test_what_a_run_has_finished_itself_is_not_marked_later(start, made):

@@ -58,6 +58,28 @@ def test_what_lies_elsewhere_and_what_the_cache_made_is_no_data(folders):
     assert [*DataFiles(folders / "data").hashes(opened)] == ["cache/train.jsonl"]
 
 
+@pytest.mark.parametrize("folder_is_a_link", [False, True])
+def test_what_lies_behind_a_link_in_the_data_directory_is_data(folders, folder_is_a_link):
+    disk, data = folders / "disk", folders / "data"
+    disk.mkdir()
+    (disk / "large.txt").write_text("a line\n")
+    (data / "plain.txt").write_text("a line\n")
+    if folder_is_a_link:
+        (data / "set").symlink_to(disk)
+        name = "data/set/large.txt"
+    else:
+        (data / "large.txt").symlink_to(disk / "large.txt")
+        name = "data/large.txt"
+    (folders / "link").symlink_to(data)
+    for given in (data, folders / "link"):
+        opened = {str(given / name.removeprefix("data/")), str(data / "plain.txt")}
+        stored = DataFiles(given).hashes(opened)
+        assert {*stored} == {name, "data/plain.txt"}
+        assert DataFiles(data).changed(stored) == DataFiles(folders / "link").changed(stored) == []
+    (disk / "large.txt").write_text("another line\n")
+    assert DataFiles(data).changed(stored) == [name]
+
+
 def test_other_content_is_a_change_and_a_missing_file_is_none(folders):
     data = folders / "data"
     (data / "text.txt").write_text("a line\n")

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import importlib
 import io
 import json
 import re
@@ -18,7 +19,7 @@ from bench.api.resolve import resolve
 from bench.conformance import RunsOn
 from bench.conformance.certificate import Certificate
 from bench.running import machine_lock as locks
-from bench.running import runner
+from bench.running import runner, source_code
 from bench.running.job import Job, JobResult, Outcome
 from bench.running.machine_lock import lock_file
 from bench.running.plan import plan
@@ -195,7 +196,9 @@ def test_a_cell_that_another_process_finishes_meanwhile_is_not_run(start, made, 
 
     def answer(job):
         if len(session.executor.done) == 3:
-            rival.store.append(rival._results.record_of(Outcome(held, "refused", "no.")))
+            rival.store.append(
+                rival._results.record_of(Outcome(held, "refused", "no."), JobResult())
+            )
             other.communicate()
         return "ok"
 
@@ -425,15 +428,23 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
     assert again.executor.done[-1].impl == "eager"
 
 
-def test_a_certificate_of_a_plug_in_that_was_edited_meanwhile_is_not_cached(
-    start, monkeypatch, tmp_path
+@pytest.mark.parametrize("of_what", ["plug-in", "ours"])
+def test_a_certificate_of_code_that_was_edited_meanwhile_is_not_cached(
+    start, monkeypatch, tmp_path, of_what
 ):
     monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
     red = {"passed": [], "skipped": {}, "told": {}, "failed": {"oracle": "off."}, "expected": []}
     green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
-    session = start(lambda job: JobResult(certificate=red, plugins="another one"))
+
+    def edited(job):
+        if of_what == "plug-in":
+            return JobResult(certificate=red, plugins="another one")
+        return JobResult(certificate=red, code={job.variant: "another one"})
+
+    session = start(edited)
     assert bare(session.certify([resolve("dot")], "auto")) == {"dot": red}
-    assert "a plug-in was edited" in session.stream.getvalue()
+    assert session.store.read_json("certificates.json")["dot"]["code"] == {"": ""}
+    assert "code was edited" in session.stream.getvalue()
     again = start(lambda job: JobResult(certificate=green))
     assert bare(again.certify([resolve("dot")], "auto")) == {"dot": green}
     assert "edited" not in again.stream.getvalue()
@@ -510,6 +521,77 @@ def test_checks_on_a_device_do_not_outlive_their_code(start, tmp_path, monkeypat
     earlier = certified_after_an_edit()
     assert [*earlier["failed"]] == ["answers_on_cpu_bfloat16"], "an earlier file tells no code"
     assert earlier["code"] == {"": "edited"}
+
+
+def test_a_run_that_verifies_nothing_keeps_no_certificate_of_other_code(
+    start, made, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    green = {"passed": ["config"], "skipped": {}, "told": {}, "failed": {}, "expected": ["config"]}
+    first = start(lambda job: JobResult(certificate=green))
+    first.certify(map(resolve, ["dot", "additive"]), "auto")
+    dot, additive = (resolve(name).canonical.show() for name in ("dot", "additive"))
+    same = start()
+    same.train(made.quality)
+    assert {*same.store.read_json("certificates.json")} == {dot, additive}
+    edited = start()
+    usual = edited._code.of_certificate
+    edited._code.of_certificate = lambda one: "edited" if one == dot else usual(one)
+    edited.train([one for one in made.quality if one.cell.variant != dot])
+    assert {*same.store.read_json("certificates.json")} == {dot, additive}, "dot was not asked"
+    edited.train(made.quality)
+    assert {*edited.store.read_json("certificates.json")} == {additive}
+
+
+def test_what_was_certified_in_this_run_stays(start, made, tmp_path, monkeypatch):
+    """A red certificate of code that was edited meanwhile is more than none."""
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    red = {"passed": [], "skipped": {}, "told": {}, "failed": {"oracle": "off."}, "expected": []}
+    session = start(lambda job: JobResult(certificate=red, plugins="another one"))
+    found = session.certify([resolve("dot")], "auto")
+    session.executor.answer = lambda job: "ok"
+    session.train(made.quality)
+    assert session.store.read_json("certificates.json") == found
+
+
+@pytest.fixture
+def edited_dot(monkeypatch):
+    """This process has imported another `dot` than a worker will."""
+    module = importlib.import_module("variants.scores.dot")
+    text = Path(module.__file__).read_bytes()
+    other = text.replace(b"return call.query @ key", b"return -call.query @ key")
+    assert other != text
+    with monkeypatch.context() as patched:
+        patched.setitem(source_code._SEEN, module.__name__, (module, other))
+        source_code._made.cache_clear()
+        yield
+    source_code._made.cache_clear()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("edited_dot")
+def test_workers_that_import_edited_code_leave_results_without_a_hash(made, tmp_path, monkeypatch):
+    """As when a file is edited while the run waits for the lock of the machine."""
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    stream = io.StringIO()
+    with Store.create(tmp_path / "run") as store:
+        session = Session(store, WorkerSettings(), stream=stream)
+        wanted = [one for one in made.quality if one.cell.variant in ("dot", "general")]
+        assert len(wanted) == 2
+        found = session.certify([resolve("dot")], "auto")["dot"]
+        session.train(wanted)
+        codes = {one.cell["variant"]: one.code for one in store.ledger().newest().values()}
+        general = next(one.cell for one in wanted if one.cell.variant == "general")
+        made_by = store.newest_of(general.id).made
+        again = Session(store, WorkerSettings(), stream=stream)
+        assert [again.wants(one.cell) for one in wanted] == [
+            one.cell.variant == "dot" for one in wanted
+        ]
+    assert codes == {"dot": "", "general": session._code.digest(general, made_by)}
+    assert found["code"] == {"": ""}
+    assert not [*(tmp_path / "cache").glob("certificates/*")]
+    assert "so the certificate of dot is of other code than the run" in stream.getvalue()
+    assert "so some results (1) are of other code than the run" in stream.getvalue()
 
 
 def test_checks_of_a_place_are_replaced_together():

@@ -1,13 +1,16 @@
 """Which definitions a result can reach, and which edits change their hash."""
 
 import importlib
+import subprocess
 import sys
 import textwrap
 
 import pytest
 
+from bench.api import loading
 from bench.api.loading import load_plugin
 from bench.running import source_code
+from bench.running.processes import PRELOADED
 from bench.running.source_code import SourceCode, loaded_source, plugins_digest
 
 FIRST = '''
@@ -162,8 +165,6 @@ def test_a_plugin_counts_as_a_whole_and_as_it_was_imported(tmp_path):
 
 
 def _forget(name):
-    from bench.api import loading
-
     del sys.modules[name]
     del loading._PLUGINS[name]
 
@@ -206,6 +207,112 @@ def test_a_plugin_reaches_what_it_inherits_and_what_lies_beside_it(tmp_path, mon
     finally:
         _forget(name)
         sys.modules.pop("beside_a_plugin", None)
+
+
+BESIDE = {
+    "late_module.py": "FACTOR = 1\n",
+    "late_package/__init__.py": "",
+    "late_package/inner/deep.py": "from .. import other\nFACTOR = 1\n",
+    "late_package/other.py": "def (\n",
+    "late_package/.venv/library.py": "FACTOR = 1\n",
+    "spaced/part.py": "from other_beside import FACTOR\n",
+    "other_beside.py": "FACTOR = 1\n",
+    "unused.py": "FACTOR = 1\n",
+}
+LATE = """
+def answer():
+    import late_module
+    from late_package.inner import deep
+    from spaced import part
+
+    return late_module.FACTOR * deep.FACTOR * part.FACTOR
+"""
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("on_the_path", [False, True])
+def test_what_a_plugin_imports_within_functions_counts_with_all_of_a_package(
+    tmp_path, monkeypatch, name, on_the_path
+):
+    """The driver never runs such a function, and must know what workers import."""
+    if on_the_path:
+        monkeypatch.syspath_prepend(tmp_path)
+    for one, text in BESIDE.items():
+        (tmp_path / one).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / one).write_text(text)
+    plugin = tmp_path / "late_plugin.py"
+    plugin.write_text(LATE)
+
+    def digests():
+        load_plugin(plugin)
+        try:
+            root = sys.modules["bench_plugin_late_plugin"].answer
+            return SourceCode().digest([root]), plugins_digest()
+        finally:
+            _forget("bench_plugin_late_plugin")
+
+    before = digests()
+    (tmp_path / name).write_text(BESIDE[name] + "MORE = 2\n")
+    counts = [one != other for one, other in zip(before, digests(), strict=True)]
+    assert counts == [name not in ("late_package/.venv/library.py", "unused.py")] * 2
+
+
+def test_a_part_in_a_package_beside_a_plugin_counts_with_its_package(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    folder = tmp_path / "package_beside"
+    folder.mkdir()
+    (folder / "part.py").write_text("def answer():\n    from package_beside import late\n")
+    (folder / "late.py").write_text("FACTOR = 1\n")
+    plugin = tmp_path / "thin_plugin.py"
+    plugin.write_text("from package_beside.part import answer\n")
+
+    def digest():
+        load_plugin(plugin)
+        try:
+            return SourceCode().digest([sys.modules["package_beside.part"].answer])
+        finally:
+            _forget("bench_plugin_thin_plugin")
+            for name in ("package_beside.part", "package_beside"):
+                del sys.modules[name]
+
+    usual = digest()
+    (folder / "late.py").write_text("FACTOR = 2\n")
+    assert digest() != usual
+
+
+def test_a_checkout_of_a_library_and_our_own_packages_are_not_beside_a_plugin(tmp_path):
+    for name in ("sklearn", "variants"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.py").write_text("FACTOR = 1\n")
+    (tmp_path / "bench.py").write_text("FACTOR = 1\n")
+    plugin = tmp_path / "lone_plugin.py"
+    plugin.write_text("def late():\n    import bench, sklearn.part, variants.part\n")
+    load_plugin(plugin)
+    try:
+        assert loading._PLUGINS["bench_plugin_lone_plugin"].beside == {}
+    finally:
+        _forget("bench_plugin_lone_plugin")
+
+
+def test_a_file_that_is_written_during_its_import_has_the_hash_of_neither_text(digest, monkeypatch):
+    monkeypatch.setattr(source_code, "_BEFORE", {})
+    edited = THIRD.replace("LARGE = 10", "LARGE = 11")
+    usual, other = digest(), digest(third=edited)
+    digest()
+    source_code.note_files()
+    assert digest() == usual
+    assert digest(third=edited) not in (usual, other)
+
+
+def test_the_server_of_workers_reads_the_files_before_it_imports_them():
+    script = (
+        "import sys, bench.running.before_imports, bench.running.source_code as code\n"
+        "assert not {'torch', 'variants', 'tasks'} & sys.modules.keys()\n"
+        "assert code.PROJECT / 'variants' / 'scores' / 'dot.py' in code._BEFORE\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=source_code.PROJECT)
+    assert PRELOADED[0] == "bench.running.before_imports"
 
 
 @pytest.mark.parametrize("late", [False, True])
