@@ -39,7 +39,7 @@ class Module:
     name: str
     package: str
     known: Container[str] = ()
-    """Names of all modules that are read, by which a submodule is told from a definition."""
+    """Names of all modules that are read, so that a submodule is known as one."""
     definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imports: dict[str, Place] = field(default_factory=dict)
     loose: list[ast.stmt] = field(default_factory=list)
