@@ -174,7 +174,7 @@ def test_a_damaged_file_is_named_with_its_line(directory, file, text, says):
 
 
 def test_a_limit_that_leaves_no_pair_to_train_on_is_refused(directory):
-    with pytest.raises(InvalidConfig, match="longest=1 leaves no pair of [a-z_]+ to train on"):
+    with pytest.raises(InvalidConfig, match=r"longest=1 leaves no pair of [a-z_]+ to train on"):
         WordAlignment(WordAlignmentConfig(longest=1), 0, directory)
 
 
