@@ -80,7 +80,7 @@ def stored_plan(data: JsonObject) -> StoredPlan:
 
 
 def plan_to_json(plan: StoredPlan) -> dict[str, Json]:
-    """What stands in `plan.json`."""
+    """The content of `plan.json`."""
     left_out: list[Json] = [dict(one) for one in plan["left_out"]]
     found: dict[str, Json] = {"cells": dict(plan["cells"]), "left_out": left_out}
     if "budgets" in plan:

@@ -60,13 +60,13 @@ class Recounted:
         return self.pack.read_artifact(cell_id)
 
 
-def count_again(path: Path, tell: Callable[[str], None], containing: Sequence[str] = ("",)) -> bool:
+def count_again(path: Path, tell: Callable[[str], None], containing: Sequence[str] = ()) -> bool:
     """Count a pack again, and write it where a number is another one.
 
     Args:
         path: The pack.
         tell: Called with a sentence for each cell with another number.
-        containing: Only cells whose label has one of these texts; all by default.
+        containing: Only cells whose label has one of these texts; empty for all.
 
     Returns:
         Whether it was written.

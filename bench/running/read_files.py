@@ -75,7 +75,7 @@ class DataFiles:
 
 def _ways(path: Path | str) -> tuple[Path, Path]:
     """A path as it was given, and as it is without symbolic links."""
-    return Path(os.path.abspath(path)), Path(os.path.realpath(path))  # noqa: PTH100  as opened
+    return Path(os.path.abspath(path)), Path(os.path.realpath(path))  # noqa: PTH100  absolute() keeps ".."
 
 
 @cache

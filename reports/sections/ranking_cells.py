@@ -180,7 +180,7 @@ def flops_cell(line: RankedLine) -> TableCell:
     name = "forward_flops_analytic_count"
     if math.isnan(line.values[name]):
         if not math.isnan(line.values["peak_memory_bytes"]):
-            return dash(f"{line.values['variant']}: no formula has all of its parts.")
+            return dash(f"{line.values['variant']}: no formula covers the whole mechanism.")
         return _missing_cost(line, name)
     return TableCell(text=scaled(line.values[name]), sort=line.values[name])
 

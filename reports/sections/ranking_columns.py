@@ -33,7 +33,8 @@ VERDICT_HELP = (
 EXACT_HELP = "Counted once, {where}; exact, so without interval."
 FORMULA_HELP = (
     "By the formula that papers quote, {where}: products of pairs of a query and a key, half of "
-    "them under causality, whatever the code computes. Empty where no formula has all of its parts."
+    "them under causality, whatever the code computes. Empty where no formula covers the whole "
+    "mechanism."
 )
 
 

@@ -5,8 +5,8 @@ https://arxiv.org/abs/1509.01626, section 4.
 
 Deviations: 9001 of the 120000 training texts, and 1000 more held out for validation; descriptions
 without titles. From the hub copy it is 108000 and 12000, with titles, and numbers are not
-comparable with those of the data directory. Codes and tags of HTML are undone. Texts that
-validation or test hold too are not trained on.
+comparable with those of the data directory. Character references of HTML are decoded, and its tags
+removed. Texts that validation or test hold too are not trained on.
 """
 
 from dataclasses import dataclass

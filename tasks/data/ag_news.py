@@ -26,7 +26,7 @@ _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 _CODE = re.compile(
     r"(?:&| ?)(?:\bamp;)*(#\d{2,5}|#x[\da-f]{2,5}|\b(?:quot|amp|hellip|nbsp|lt|gt));"
 )
-"""A mark as HTML spells it. A space may stand in the place of the ampersand."""
+"""A character reference of HTML. A space may replace its ampersand."""
 _TAG = re.compile(r"</?(?:a|b|br|cite|em|font|i|img|nobr|p|strong)(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 
@@ -85,8 +85,8 @@ def unquoted(text: str) -> str:
 def plain(text: str) -> str:
     r"""Undo what is left of HTML, and the backslashes of line ends.
 
-    Codes become marks. Tags are removed, and what they enclose stays. The symbol of a share, such
-    as `<T.N>`, is no tag and stays, too.
+    Character references become characters. Tags are removed, and what they enclose stays. The
+    symbol of a share, such as `<T.N>`, is no tag and stays, too.
 
     >>> plain("It #39;s here\\today")
     "It's here today"
