@@ -9,11 +9,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup run static test slow browser-test check has-run publish publish-tasks publish-claims peers docs readme format clean
 
-# A torch that is already in the environment (for a certain CUDA, say) is left alone.
+# A torch that is already in .venv (for a certain CUDA, say) stays, whatever version is pinned.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]" --config-settings editable_mode=compat
+	grep -vE '^(torch|triton)==' constraints.txt > $(VENV)/constraints.txt
+	$(BIN)/python -m pip install --quiet -c $(VENV)/constraints.txt -e ".[dev]" --config-settings editable_mode=compat
 	touch $@
 
 setup: $(VENV)/.ready

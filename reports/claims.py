@@ -156,6 +156,11 @@ class BoundOutcome:
         return False
 
     @property
+    def same(self) -> bool:
+        """No two sides are compared."""
+        return False
+
+    @property
     def result(self) -> str:
         """Where the numbers lie."""
         if not self.ran:
@@ -265,11 +270,16 @@ class ClaimOutcome:
         return self.verdict == "contradicted" and all(part.falls_short for part in failed)
 
     def grounds(self) -> str:
-        """What a claim that holds rests on: its first part, and the count of others. Else empty."""
+        """What a claim that holds rests on: one of its parts, and the count of others. Else empty.
+
+        The part is the first one in which any seed differs, because two sides at a limit of the
+        metric show little.
+        """
         if self.verdict not in ("supported", "equivalent"):
             return ""
-        first, *others = self._holding
-        return f"{first.seen_text()}{_others_in_words(len(others), 'more')}."
+        holding = self._holding
+        shown = next((one for one in holding if not one.same), holding[0])
+        return f"{shown.seen_text()}{_others_in_words(len(holding) - 1, 'more')}."
 
     def reason(self) -> str:
         """Why it is open, and what would decide it; or what contradicts it. Else empty."""

@@ -1,6 +1,7 @@
 """The page of claims: sources, a table of all verdicts, then a section for each source document."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -87,7 +88,10 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
                 key="verdicts",
                 title="Verdicts",
                 group="summary",
-                blocks=(*map(Paragraph, HOW_DECIDED), _summary(outcomes)),
+                blocks=(
+                    *map(Paragraph, (*HOW_DECIDED, *_written_anew(outcomes))),
+                    _summary(outcomes),
+                ),
             ),
             *sections,
         ),
@@ -106,6 +110,31 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
         if count or name in ALWAYS
     )
     return f"{len(outcomes)} claims: {said}."
+
+
+def _written_anew(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:
+    """What the tests that were replaced said, and what the present ones say."""
+    anew = [one for one in outcomes if one.claim.rewritten]
+    if not anew:
+        return ()
+    supported = [one.standing == "supported" for one in anew]
+    earlier = [one.claim.said_before == "supported" for one in anew]
+    gained = sum(now and not then for now, then in zip(supported, earlier, strict=True))
+    lost = sum(then and not now for now, then in zip(supported, earlier, strict=True))
+    return (
+        f"{len(anew)} of these {len(outcomes)} claims were written anew. The tests that were "
+        f"replaced said: {_counts([one.claim.said_before for one in anew])}. The present ones say: "
+        f"{_counts([one.standing for one in anew])}. So {gained} "
+        "are supported by the present test alone, and "
+        f"{lost or 'none'} that an earlier test supported {'is' if lost <= 1 else 'are'} not "
+        "supported now.",
+    )
+
+
+def _counts(found: Sequence[str]) -> str:
+    """How many claims stand how, in the order of the table."""
+    counts = Counter(found)
+    return join([f"{counts[name]} {name}" for name in STANDINGS if counts[name]])
 
 
 def _standing(one: ClaimOutcome) -> str:

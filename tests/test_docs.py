@@ -327,6 +327,10 @@ def test_limits_name_the_claims_that_were_decided_again():
     assert f"Of the claims, {len(anew)} were written anew" in limits
     for claim in claims:
         assert not claim.again or claim.key in limits
+    packs = (ROOT / "results/published/README.md").read_text(encoding="utf-8")
+    assert sum(claim.again > 0 for claim in claims) == 8
+    assert f"eight claims have a second sample, and {len(anew)} were written anew" in packs
+    assert "the first samples of eight claims" in packs
 
 
 def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():

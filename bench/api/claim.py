@@ -207,6 +207,8 @@ class Claim:
     rewritten: str = ""
     """What was compared before, what that showed, and why it says nothing of the quoted sentence.
     Such a claim is decided on seeds from `REWRITTEN_SEED` on, at the level of second samples."""
+    said_before: Literal["", "supported", "contradicted", "undecided"] = ""
+    """Verdict of the test that was replaced, of the last one where there were several."""
     priority: int = 5
     """1 runs first."""
 
@@ -222,6 +224,14 @@ class Claim:
                 f"claim {self.key} says nothing that could decide it; give contrasts, a computed "
                 "part, or what is missing."
             )
+        if bool(self.rewritten) != bool(self.said_before):
+            raise InvalidConfig(
+                f"claim {self.key}: one that was written anew says what its earlier test compared "
+                "(`rewritten`) and what that decided (`said_before`), and others neither."
+            )
+        self._expect_enough_seeds()
+
+    def _expect_enough_seeds(self) -> None:
         spread = any(one.of == "spread" for one in self.contrasts)
         least = SPREAD_SEEDS if spread else SEEDS
         fewest = min(self.seeds, self.again) if self.again else self.seeds

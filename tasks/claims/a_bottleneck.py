@@ -116,6 +116,7 @@ for one in (
         rewritten="Until November 27, 2026 it compared shares of a gradient at the first word of "
         "strings of two symbols, of the loss of the end of the string, which needs no word. That "
         "test said “contradicted”.",
+        said_before="contradicted",
         seeds=12,
     ),
     Claim(
@@ -137,6 +138,7 @@ for one in (
         "The source says “could be of benefit” and no size.",
         rewritten="Until November 27, 2026 training ended after 600 steps, when neither order had "
         "learned 8 symbols (exact match 0.02 and 0.03). That test said “contradicted”.",
+        said_before="contradicted",
         seeds=12,
         priority=2,
     ),

@@ -63,6 +63,7 @@ for one in (
         rewritten="Until November 27, 2026 it compared what both gain from 10,000 pairs over 500 "
         "after 600 steps, fewer than two passes over 10,000 pairs, so that it compared how fast "
         "they learn. That test said “contradicted”.",
+        said_before="contradicted",
     ),
     Claim(
         key="C07",
@@ -228,6 +229,7 @@ for one in (
         rewritten="Until November 27, 2026 networks had four heads, so that d_k was 64 and 4, "
         "and steps were read every 50, which was the margin. It also asked that both scores need "
         "equally many steps at small widths. That test was undecided.",
+        said_before="undecided",
         seeds=8,
         priority=2,
     ),
@@ -256,6 +258,7 @@ for one in (
         note="Not at equal sharpness: a dot product of wide states is sharper, whatever its form.",
         rewritten="Until November 27, 2026 the probe was shown strings of two symbols alone. That "
         "test said “supported”.",
+        said_before="supported",
         seeds=12,
         priority=2,
     ),

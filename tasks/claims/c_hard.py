@@ -111,6 +111,7 @@ for one in (
         rewritten="Until November 29, 2026 soft attention had another score than hard attention, "
         "the scaled dot product, so that the difference was one of scores, too. That test said "
         "“contradicted”.",
+        said_before="contradicted",
         seeds=24,
         priority=3,
     ),
@@ -184,6 +185,7 @@ for one in (
         "brings its own decoder and loss, so that not attention alone differs.",
         rewritten="Until November 27, 2026 it compared raffel_monotonic, another mechanism, and "
         "exact match of 16 symbols, which no network reached. That test was undecided.",
+        said_before="undecided",
         seeds=12,
         priority=3,
     ),
@@ -216,6 +218,7 @@ for one in (
         rewritten="Until November 27, 2026 it asked for 0.2 words less, where without the loss "
         "there are 0.07 more than the one that copying needs, and the decoder started from a "
         "summary of the whole source. That test said “contradicted”.",
+        said_before="contradicted",
         seeds=24,
     ),
     Claim(
@@ -249,6 +252,7 @@ for one in (
         rewritten="Until November 27, 2026 it correlated the gap in a trained network with the "
         "spread of the values, without the second derivatives of the readout, on strings of two "
         "symbols. That test said “contradicted”.",
+        said_before="contradicted",
         priority=1,
     ),
 ):

@@ -73,6 +73,7 @@ for one in (
         rewritten="Until November 27, 2026 both shares had to grow by a margin each, though the "
         "source says “or”. That test said “contradicted”, because repeated bigrams grew by less "
         "than 0.02 on copying.",
+        said_before="contradicted",
         priority=4,
     ),
     Claim(
@@ -104,6 +105,7 @@ for one in (
         rewritten="Until November 27, 2026 it compared strings of two symbols, and exact match "
         "where words need 0 to 3 visits, which is not in the quoted sentence. That test said "
         "“contradicted”.",
+        said_before="contradicted",
         seeds=12,
         again=30,
         priority=3,
@@ -134,6 +136,7 @@ for one in (
         "either is enough.",
         rewritten="Until November 27, 2026 it compared repeated bigrams alone. That test was "
         "undecided after 6 and after 48 seeds.",
+        said_before="undecided",
         seeds=12,
     ),
     Claim(
@@ -207,6 +210,7 @@ for one in (
         "whether by more than the margin.",
         rewritten="Until November 27, 2026 the alignment error had to fall by 0.05, where 0.03 "
         "is all there is without supervision. That test said “contradicted”.",
+        said_before="contradicted",
         seeds=12,
         again=36,
         priority=3,
@@ -282,6 +286,7 @@ for one in (
         "is the reference: there the word before has the largest weight at some places.",
         rewritten="Until November 27, 2026 it counted weight at least two places off, so that "
         "“off by one” counted as right, on strings of two symbols. That test said “contradicted”.",
+        said_before="contradicted",
         seeds=12,
         priority=4,
     ),
@@ -320,6 +325,7 @@ for one in (
         rewritten="Until November 27, 2026 training on the dictionary rule ended after 600 steps, "
         "while links found still grew, and that on swapped neighbors after 900. That test was "
         "undecided after 6 and after 120 seeds.",
+        said_before="undecided",
         seeds=12,
         priority=4,
     ),

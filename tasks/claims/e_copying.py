@@ -96,6 +96,7 @@ for one in (
         rewritten="Until November 27, 2026 it also asked that two heads answer what one cannot, on "
         "`two_lookup`, which needs two layers and which neither network learned. That test said "
         "“contradicted”.",
+        said_before="contradicted",
         seeds=12,
         priority=4,
     ),

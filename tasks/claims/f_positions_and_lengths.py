@@ -131,6 +131,7 @@ for one in (
         rewritten="Until November 27, 2026 each hop of the network held the variant `memn2n`, "
         "which makes three hops itself, so that “one hop” were three. That test was undecided "
         "after 6 and after 24 seeds.",
+        said_before="undecided",
         seeds=12,
         priority=4,
     ),

@@ -72,6 +72,7 @@ for one in (
         rewritten="Until November 27, 2026 it also asked that the LSTM falls by 0.1 with four "
         "pairs, where it has 0.995 at distance 64 (a fall of 0.004). That test said "
         "“contradicted”.",
+        said_before="contradicted",
     ),
     Claim(
         key="C36",

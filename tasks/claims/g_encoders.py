@@ -82,6 +82,7 @@ for one in (
         "neighbor of a word itself, so that one direction lacks little here.",
         rewritten="Until November 27, 2026 two directions of 32 units were compared with one of 64 "
         "after 600 steps, while two directions still learned. That test said “contradicted”.",
+        said_before="contradicted",
     ),
     Claim(
         key="C45",
@@ -109,6 +110,7 @@ for one in (
         note="As good is: not worse by 0.05.",
         rewritten="Until November 27, 2026 it asked for equality, so that embeddings that are "
         "better counted against the claim. That test was undecided.",
+        said_before="undecided",
         seeds=12,
     ),
     Claim(
@@ -140,6 +142,7 @@ for one in (
         "without input feeding is 0.96 and leaves no room. That test said “contradicted”. Until "
         "November 29, 2026 attention after the step had another score than that between steps, "
         "the general one; that test was undecided.",
+        said_before="undecided",
         seeds=12,
         again=12,
     ),
@@ -201,6 +204,7 @@ for one in (
         "2,000, which take the recurrent network two minutes.",
         rewritten="Until November 27, 2026 training ended after 2,000 updates or 25 seconds, which "
         "were 350 updates of the recurrent network. That test was undecided.",
+        said_before="undecided",
     ),
     Claim(
         key="C49",
@@ -227,6 +231,7 @@ for one in (
         rewritten="Until November 27, 2026 the control had its second source shuffled under "
         "another mechanism, scaled_dot. That test said “supported”. Until November 29, 2026 the "
         "first source was read alone by scaled_dot; that test said “supported”, too.",
+        said_before="supported",
         seeds=12,
         again=12,
     ),
@@ -254,6 +259,7 @@ for one in (
         "network, which has a quarter more parameters here.",
         rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks "
         "still learned, and there was no margin. That test said “contradicted” with p = 0.03.",
+        said_before="contradicted",
     ),
     Claim(
         key="C51",
@@ -287,6 +293,7 @@ for one in (
         rewritten="Until November 27, 2026 one word negated the next in these texts and training "
         "ended after 300 steps, so that both networks were near chance. That test said "
         "“contradicted”.",
+        said_before="contradicted",
         seeds=12,
         priority=4,
     ),

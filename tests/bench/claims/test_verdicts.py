@@ -9,6 +9,7 @@ import pytest
 
 from bench.api.claim import (
     FIRST_SEED,
+    REWRITTEN_SEED,
     SECOND_SEED,
     SEEDS,
     Bound,
@@ -84,6 +85,12 @@ def paragraphs(found):
     """Texts of the section of one claim."""
     blocks = claims_document([found]).sections[-1].blocks
     return [block.text for block in blocks if isinstance(block, Paragraph)]
+
+
+def verdict_texts(found):
+    """Texts of the section of all verdicts."""
+    (section,) = (one for one in claims_document(found).sections if one.key == "verdicts")
+    return [block.text for block in section.blocks if isinstance(block, Paragraph)]
 
 
 def outcome(store, asked):
@@ -523,6 +530,40 @@ def test_a_supported_claim_says_what_it_rests_on(store):
     assert either.grounds().startswith(f"{CONTRAST.title}: +0.393 (")
     places = {getattr(block, "key", "") for block in claims_document([found]).sections[2].blocks}
     assert key.href[1:] in places
+
+
+def test_a_claim_rests_on_a_part_in_which_seeds_differ(store):
+    put(store, DOT, [1.0] * 6)
+    put(store, PLAIN, [1.0] * 6)
+    worse = replace(PLAIN, variant="general")
+    put(store, worse, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52])
+    equal = replace(CONTRAST, title="at the ceiling", expect="equal", margin=0.05)
+    other = Contrast(title="other", left=(DOT,), right=(worse,), expect="higher")
+    found = outcome(store, claim(equal, other))
+    assert found.verdict == "supported"
+    assert [part.same for part in found.contrasts] == [True, False]
+    assert found.grounds().startswith("other: +0.48")
+    assert outcome(store, claim(equal)).grounds().startswith("at the ceiling: +0")
+
+
+def test_the_page_counts_what_replaced_tests_said(store):
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90], first=REWRITTEN_SEED)
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52], first=REWRITTEN_SEED)
+    anew = claim(CONTRAST, rewritten="It compared too little.", said_before="contradicted")
+    lower = replace(CONTRAST, expect="lower")
+    lost = replace(anew, contrasts=(lower,), said_before="supported")
+    found = [outcome(store, one) for one in (anew, anew, lost)]
+    text = verdict_texts(found)
+    assert (
+        "3 of these 3 claims were written anew. The tests that were replaced said: 1 supported "
+        "and 2 contradicted. The present ones say: 2 supported and 1 contradicted. So 2 are "
+        "supported by the present test alone, and 1 that an earlier test supported is not "
+        "supported now."
+    ) in text
+    assert not any("were written anew" in one for one in verdict_texts([outcome(store, EXACT)]))
+    for wrong in ({"rewritten": "It was."}, {"said_before": "supported"}):
+        with pytest.raises(InvalidConfig, match="what its earlier test compared"):
+            claim(CONTRAST, **wrong)
 
 
 def test_computed_numbers_have_a_figure_that_needs_no_color(store, tmp_path):
