@@ -1,5 +1,6 @@
 """Ablations: one axis of a base changed at a time."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -48,6 +49,15 @@ def ablation(base: str, axis: str) -> Ablation:
         if changed.canonical != spec.canonical:
             found[value] = (asked, changed)
     return Ablation(spec, axis, found)
+
+
+def usual_folder(asked: Ablation) -> str:
+    """Where an ablation goes if nobody says otherwise: a folder for each base with its options.
+
+    What a shell or a file system could take for something else is a hyphen.
+    """
+    base = re.sub(r"[^A-Za-z0-9_.]+", "-", asked.base.canonical.show()).strip("-")
+    return f"runs/ablate-{base}-{asked.axis}"
 
 
 def _changed(base: Selector, spec: VariantSpec, axis: str, value: str) -> Selector:

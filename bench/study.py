@@ -1,7 +1,7 @@
 """Hyper-parameter studies with an equal budget for every variant; the only user of Optuna."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +30,9 @@ from bench.study_request import FRESH_SEED, StudyRequest
 from bench.trial_cells import Knob, Parameters, final_cell, knobs_of, trial_cell
 from results.json_values import JsonObject
 
+Filed = Callable[[Mapping[str, str]], None]
+"""Takes the ids of the cells of trials, by study and number: `additive 3`."""
+
 
 @dataclass(frozen=True)
 class StudyResult:
@@ -42,8 +45,6 @@ class StudyResult:
     best_trial: int = 0
     parameters: Parameters = field(default_factory=dict)
     finals: tuple[PlannedCell, ...] = ()
-    tried: tuple[str, ...] = ()
-    """Canonical selectors of the trials with a value."""
 
 
 def expected_seconds(asked: StudyRequest) -> float:
@@ -65,19 +66,25 @@ def expected_seconds(asked: StudyRequest) -> float:
     return (asked.trials + asked.final_seeds) * sum(each)
 
 
-def run_studies(asked: StudyRequest, session: Session) -> list[StudyResult]:
+def run_studies(asked: StudyRequest, session: Session, file: Filed) -> list[StudyResult]:
     """Tune every variant with the same number of trials, then rerun each winner on fresh seeds.
 
     Selection looks at validation only. A killed study goes on where it stopped: finished trials
     are kept, a trial that was running is asked again with the same parameters. So is one whose cell
     a run would ask again: after a failure that was the machine's or that `--retry` names, and where
     code or data have changed.
+
+    Args:
+        asked: What is tuned, and how.
+        session: Trains the cells.
+        file: Writes down which trials each study asks for, before they are trained, so that the
+            report of a stopped study knows them. Two studies may ask for one cell.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = asked.storage or _own_storage(session.store.folder)
     found = []
     for name, spec in asked.request.specs:
-        found.append(_tune(name, spec, asked, session, storage))
+        found.append(_tune(name, spec, asked, session, storage, file))
     for result in found:
         session.train(result.finals)
     return found
@@ -114,7 +121,7 @@ def distribution(found: Range) -> BaseDistribution:
 
 
 def _tune(
-    name: str, spec: VariantSpec, asked: StudyRequest, session: Session, storage: str
+    name: str, spec: VariantSpec, asked: StudyRequest, session: Session, storage: str, file: Filed
 ) -> StudyResult:
     knobs = knobs_of(spec, asked)
     task = registry.find(TASKS, asked.task.name).target
@@ -134,10 +141,14 @@ def _tune(
         return ended and session.wants(trial_cell(spec, asked, knobs, trial.params).cell)
 
     _recover(study, folder, lost)
-    _count_kept(spec, asked, knobs, _spent(study)[: asked.trials], session)
+    kept = _spent(study)
+    known = [trial_cell(spec, asked, knobs, trial.params) for trial in kept]
+    file(_places(name, kept, known))  # an earlier version may have asked for them
+    _count_kept(known[: asked.trials], session)
     while (left := asked.trials - len(_spent(study))) > 0:
         trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
         cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
+        file(_places(name, trials, cells))
         session.train(cells, [_number(trial) for trial in trials])
         _tell(study, trials, cells, task.ranking_metric().name, session)
     # a study that goes on from more trials than were asked now chooses among as many as others
@@ -150,20 +161,22 @@ def _tune(
         final_cell(trial_cell(spec, asked, knobs, best.params), name, seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
     )
-    tried = tuple(trial_cell(spec, asked, knobs, t.params).cell.variant for t in complete)
-    return StudyResult(name, best.value, _number(best), best.params, finals, tried)
+    return StudyResult(name, best.value, _number(best), best.params, finals)
 
 
-def _count_kept(
-    spec: VariantSpec,
-    asked: StudyRequest,
-    knobs: Sequence[Knob],
-    kept: Sequence[optuna.trial.FrozenTrial],
-    session: Session,
-) -> None:
+def _places(
+    name: str,
+    trials: Sequence[optuna.Trial | optuna.trial.FrozenTrial],
+    cells: Sequence[PlannedCell],
+) -> dict[str, str]:
+    """The ids of the cells of trials, by study and number."""
+    pairs = zip(trials, cells, strict=True)
+    return {f"{name} {_number(trial)}": one.cell.id for trial, one in pairs}
+
+
+def _count_kept(kept: Sequence[PlannedCell], session: Session) -> None:
     """Count trials of an earlier run among what had finished; those of other machines are not."""
-    cells = [trial_cell(spec, asked, knobs, trial.params) for trial in kept]
-    session.train([one for one in cells if not session.wants(one.cell)])
+    session.train([one for one in kept if not session.wants(one.cell)])
 
 
 def _own_storage(folder: Path) -> str:

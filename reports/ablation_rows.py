@@ -93,7 +93,7 @@ def _line(
 ) -> dict[str, object]:
     """A line of the table: the base itself, or one change of it."""
     metric = comparison.ranked_by
-    apart = [] if variant == base else comparison.differences(variant, base)
+    apart = [] if variant == base else comparison.gaps_of(difference, variant, base)
     return {
         "comparison": comparison.key,
         "task": comparison.title,

@@ -75,7 +75,7 @@ class Catalog:
         self.metrics = held.metrics
         self.study = held.study
         self.trials = held.trials
-        """Variants that were tried to the study that tried them."""
+        """Ids of the cells of trials, by study and number; in older runs, study by variant."""
         self.baseline = held.baseline
         self.commands = tuple(dict.fromkeys(clean(command) for command in held.commands))
         """What ran into the folder, in order."""

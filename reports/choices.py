@@ -8,7 +8,7 @@ from reports.catalog import capitalized, uncapitalized
 from reports.evidence import evidence_of, evidence_text, stands_for
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs
-from reports.numbers import counted, plain, probability
+from reports.numbers import counted, percent, plain, probability
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.training_cost import ABOUT_THE_SAME, CostNoise, cost_text, relative_cost
@@ -40,10 +40,15 @@ TIED_HELP = (
     "Variants of the same rank that are significantly above uniform attention, as the choice is. "
     "Others of that rank are counted apart."
 )
+VARIANT_HELP = (
+    "Where its network has over 10% more or fewer parameters than that of the baseline, it says so."
+)
+OTHER_SIZE = 0.1
+"""Share of the parameters by which a choice may differ from the baseline before it says so."""
 COLUMNS = (
     Column(title="Use"),
     Column(title="Test", help=TEST_HELP),
-    Column(title="Variant"),
+    Column(title="Variant", help=VARIANT_HELP),
     Column(title="Score", help="Mean over seeds with its 95% interval."),
     Column(title="Compared with", help=AGAINST_HELP),
     Column(title="p", numeric=True, help=P_HELP),
@@ -185,7 +190,7 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
         TableCell(
             text=NONE_YET if open_ else known.label(need.variant),
             code=not open_,
-            marks=() if open_ else _alike(need),
+            marks=() if open_ else (*_alike(need), *_size(need)),
         ),
         TableCell(text=found.score or NO_VALUE),
         TableCell(text=found.against or NO_VALUE, marks=found.marks),
@@ -202,6 +207,16 @@ def _alike(need: Need) -> tuple[str, ...]:
         return ()
     named = need.evidence.catalog.label(need.alike[0]) if count == 1 else f"{count} others"
     return (f"equal to {named} by all rules",)
+
+
+def _size(need: Need) -> tuple[str, ...]:
+    """How many parameters more or less than the baseline the choice has, where it is many."""
+    mine, base = (
+        need.evidence.cells.trained(name, "parameters_count").estimate
+        for name in (need.variant, need.evidence.catalog.baseline)
+    )
+    share = mine / base if base else math.nan
+    return (f"{percent(share)} parameters",) if abs(share - 1) > OTHER_SIZE else ()
 
 
 def _about_test(need: Need) -> tuple[str, ...]:
@@ -251,7 +266,7 @@ def _merged(found: Sequence[Need]) -> tuple[TableCell, ...]:
     if known.baseline:
         tied = sum(known.baseline in need.candidates for need in found)
         told = (
-            f"Nothing is significantly better than {known.label(known.baseline)}, which is tied "
+            f"No choice is significantly better than {known.label(known.baseline)}, which is tied "
             f"with the best in {tied} of {len(found)} uses. {told}"
         )
     return _shared_row(found, NO_VALUE, told)

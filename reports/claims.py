@@ -2,12 +2,14 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
 from bench.api.claim import Bound, Claim, Contrast
 from reports.claim_words import bounds_in_words, expected_in_words, range_in_words, seen_in_words
+from reports.numbers import counted
+from reports.prose import join
 from results.statistics.primary import MOST_SEEDS
 from results.statistics.verdicts import (
     LEVEL,
@@ -202,8 +204,13 @@ class ClaimOutcome:
     verdict: ClaimVerdict
     contrasts: tuple[ContrastOutcome, ...]
     unfinished: bool = False
-    """Whether cells are missing without which nothing is decided: seeds of a second sample, or
+    """Whether cells are missing without which nothing is decided: seeds that were planned, or
     scores that say what was learned."""
+    waiting: bool = False
+    """Whether some of these were not run."""
+    lost: Mapping[str, int] = field(default_factory=dict)
+    """How many of these ended without the number that is read, by how they ended. A run does not
+    ask them again by itself."""
     first_sample: tuple[ContrastOutcome, ...] = ()
     """What the first sample showed, where a second one decides."""
     bounds: tuple[BoundOutcome, ...]
@@ -237,7 +244,7 @@ class ClaimOutcome:
             return self.verdict
         if self.claim.missing:
             return "cannot be tested here"
-        if not self.ran:
+        if self._not_run:
             return "not run"
         return "in part run" if self._in_part else "undecided"
 
@@ -248,6 +255,10 @@ class ClaimOutcome:
             *(one for one in self.contrasts if one.holds),
             *(one for one in self.bounds if one.holds and one.bound.decides),
         ]
+
+    @property
+    def _not_run(self) -> bool:
+        return not self.ran and not self.lost
 
     @property
     def _in_part(self) -> bool:
@@ -290,16 +301,39 @@ class ClaimOutcome:
             return ""
         if self.claim.missing:
             return self.claim.missing
-        if not self.ran:
+        if self._not_run:
             return f"It was not run; `{self.command}` runs it."
         if self._in_part:
-            return f"Some of its cells were not run or have no value; `{self.command}` runs them."
+            return self._missing_in_words()
         open_ = [one for one in self.contrasts if one.finding.verdict == "undecided"]
         whys = [_why_no_seeds_decide(one) for one in open_]
         hopeful = [one for one, why in zip(open_, whys, strict=True) if not why]
         if self.claim.needed == "any" and hopeful:
             return _seeds_in_words(_decided_first(hopeful))
         return next(filter(None, whys), "") or _seeds_in_words(open_)
+
+    def _missing_in_words(self) -> str:
+        """What a claim that was run in part lacks, and what runs it."""
+        planned = len(self.claim.sample)
+        fewest = min((one.finding.difference.count for one in self.contrasts), default=planned)
+        has = f"It has {fewest} of {planned} seeds" if fewest < planned else ""
+        said = [f"{has}."] if has else []
+        if self.waiting or not all(bound.ran for bound in self.bounds):
+            lacking = f"{has}; `{self.command}` runs the others."
+            none = f"Some of its cells were not run; `{self.command}` runs them."
+            said = [lacking if has else none]
+        if self.lost:
+            said.append(_lost_in_words(self.lost, self.command))
+        return " ".join(said)
+
+
+def _lost_in_words(lost: Mapping[str, int], command: str) -> str:
+    """How cells ended that have no number, and what asks them again."""
+    count = sum(lost.values())
+    ways = join([f"{number} {how.replace('_', ' ')}" for how, number in sorted(lost.items())])
+    retried = "".join(f" --retry {how}" for how in sorted(lost) if how != "ok")
+    again = f"; `{command}{retried}` runs {'it' if count == 1 else 'them'} again" if retried else ""
+    return f"{counted(count, 'cell')} ended without the number that is read ({ways}){again}."
 
 
 def _why_no_seeds_decide(one: ContrastOutcome) -> str:

@@ -2,9 +2,11 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from bench.api.headline import learned_in_the_end
@@ -13,14 +15,16 @@ from reports.catalog import red_reasons
 from reports.figures import Curve, Legend, Panel, panels
 from reports.figures.style import looks
 from reports.folder import RunFolder
+from reports.numbers import Seen, leaves_range
 from reports.ranked_table.comparison import Comparison
 from reports.sections.metric_tables import NUMBERED, part_title, parts
 from reports.speed_rows import TIMED_TOGETHER, place_text
-from results.frame import curve
+from results.frame import SECONDS, curve
 
 BANDS = (
-    "Bands are 95% t intervals over seeds. A line without a band has one seed, or seeds that do "
-    "not differ."
+    "Bands are 95% t intervals over seeds, or go from the lowest to the highest seed where an "
+    "interval would leave the range of the metric. A line without a band has one seed, or seeds "
+    "that do not differ."
 )
 ENDED = "A seed whose training ended before that of others keeps its last value in the mean."
 MOST_PANELS = 12
@@ -147,6 +151,8 @@ def curve_panel(
     alike = comparison.frame.assign(**dict.fromkeys(ANY_OF_A_VARIANT, ""))
     table = curve(alike, metric, axis, split)
     known = comparison.catalog
+    limits = known.metric(metric).limits
+    seeds = _seeds(comparison, metric, axis, split)
     levels: tuple[Literal["chance", "ceiling"], ...] = ()
     if metric == comparison.metric:
         levels = ("chance", "ceiling")
@@ -154,14 +160,57 @@ def curve_panel(
         title=comparison.title,
         x_label=x_label,
         y_label=known.metric(metric).axis,
-        limits=known.metric(metric).limits,
-        lines=tuple(_line(str(name), group) for name, group in table.groupby("variant")),
+        limits=limits,
+        lines=tuple(
+            _within(_line(str(name), group), seeds.get(str(name), ()), axis, limits)
+            for name, group in table.groupby("variant")
+        ),
         levels=tuple(
             (value, key)
             for key in levels
             if (value := known.level(comparison.task, key)) is not None
         ),
     )
+
+
+def _seeds(
+    comparison: Comparison, metric: str, axis: str, split: str
+) -> dict[str, list[Mapping[float, float]]]:
+    """Values along an axis of each seed of each variant."""
+    if split == "validation":
+        curves = comparison.stored.curves(metric, axis)
+        return {name: [*by_seed.values()] for name, by_seed in curves.items()}
+    found: dict[str, dict[int, dict[float, float]]] = {}
+    for (name, x), by_seed in comparison.stored.parts(metric, axis).items():
+        for seed, value in by_seed.items():
+            found.setdefault(name, {}).setdefault(seed, {})[x] = value
+    return {name: [*by_seed.values()] for name, by_seed in found.items()}
+
+
+def _within(
+    line: Curve, seeds: Sequence[Mapping[float, float]], axis: str, limits: tuple[float, float]
+) -> Curve:
+    """A curve whose band goes from seed to seed where an interval would leave the range."""
+    values = [_along(one, line.x, axis) for one in seeds]
+    low, high = [*line.low], [*line.high]
+    for at, bounds in enumerate(zip(line.low, line.high, strict=True)):
+        seen = Seen.of(one[at] for one in values if math.isfinite(one[at]))
+        if leaves_range(*bounds, limits, seen):
+            low[at], high[at] = seen.low, seen.high
+    return replace(line, low=tuple(low), high=tuple(high))
+
+
+def _along(points: Mapping[float, float], places: Sequence[float], axis: str) -> list[float]:
+    """What a seed adds to the mean at each place of a curve (`results.frame.curve`); NaN: nothing.
+
+    The n-th points are averaged over seconds. A seed that ended keeps its last value.
+    """
+    xs, ys = [*points], [*points.values()]
+    if axis in SECONDS:
+        return [*ys, *[ys[-1]] * len(places)][: len(places)]
+    if axis == "step":
+        return [float(value) for value in np.interp(places, xs, ys, left=math.nan)]
+    return [points.get(place, math.nan) for place in places]
 
 
 def _line(

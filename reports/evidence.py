@@ -14,6 +14,7 @@ from reports.ranked_table.comparison import LEVEL, Comparison
 from reports.ranked_table.headline import at_the_end
 from reports.ranked_table.marks import RULE_MARK
 from reports.ranked_table.steps_to_threshold import STEPS, resolution
+from reports.ranked_table.verdicts import why_untested
 from reports.training_cost import differs, relative_cost
 
 NOTHING_DECIDED = "nothing is decided"
@@ -99,10 +100,18 @@ def _marks(need: Need, beaten: str | None) -> tuple[str, ...]:
         marks += ["which is not above uniform attention"] if need.baseline_is_uniform else []
         marks += small_difference(comparison, variant, base or "")
     elif base and base not in (variant, beaten):
-        told = "worse than" if comparison.p_better(base, variant) < LEVEL else "n.s. against"
-        marks.append(f"{told} {_reference(comparison, base)}")
+        marks.append(_beside_baseline(comparison, variant, base))
     marks += after_training(comparison, variant, beaten) if beaten else []
     return tuple(marks)
+
+
+def _beside_baseline(comparison: Comparison, variant: str, base: str) -> str:
+    """How a choice that is not better than the baseline stands beside it."""
+    reference = _reference(comparison, base)
+    if base not in comparison.compared:
+        return f"not tested against {reference}, for {why_untested(comparison)}"
+    worse = comparison.p_better(base, variant) < LEVEL
+    return f"{'worse than' if worse else 'n.s. against'} {reference}"
 
 
 def evidence_text(need: Need) -> str:

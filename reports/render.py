@@ -227,7 +227,7 @@ def _lead(folder: RunFolder) -> str:
         return f"{many} on {names} alone; the whole run has a report of its own."
     timed = any(outcome.cell.kind == "speed" for outcome in folder.outcomes)
     what = "quality, speed and memory" if timed else "quality and the cost of training"
-    below = _about_commands(folder.commands)
+    below = _about_commands(folder)
     told = f"{counted(len(variants), 'variant')} on {scope(folder)}, with {what}."
     trials = sum(outcome.cell.kind == "trial" for outcome in folder.outcomes)
     if trials:
@@ -255,18 +255,22 @@ def _facts(folder: RunFolder) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _about_commands(commands: Sequence[str]) -> str:
-    """What the commands of a run do now, and how they made it."""
-    several = len(commands) > 1
-    below = "The command below computes everything again."
-    if several:
-        below = "The commands below compute everything again, in this order."
-    if any("--reuse" in command for command in commands):
-        made = "commands below made it, in this order" if several else "command below made it"
-        below = (
-            f"The {made}. With “--reuse” a command took over cells that were finished before; "
-            "without it, it computes them again."
-        )
+def _about_commands(folder: RunFolder) -> str:
+    """How the commands made a run, and what they do now, where that can be promised.
+
+    A page that is published is read beside later code, which may plan other cells, and so may one
+    of a run with known limits.
+    """
+    commands = folder.commands
+    named, does, order = "The command", "computes", ""
+    if len(commands) > 1:
+        named, does, order = "The commands", "compute", ", in this order"
+    reused = any("--reuse" in command for command in commands)
+    promised = not (reused or folder.published or folder.catalog.notes)
+    done = f"{does} everything again" if promised else "made these cells"
+    below = f"{named} below {done}{order}."
+    if reused:
+        below += " With “--reuse” a command took over cells that were finished before."
     if len({run_folder_of(command) for command in commands} - {""}) > 1:
         below += " “bench report --merge” joined their folders."
     return below
@@ -274,8 +278,8 @@ def _about_commands(commands: Sequence[str]) -> str:
 
 def _presets(folder: RunFolder) -> str:
     """The presets of the commands, and the last one, which a command need not name."""
-    words = [command.split() for command in folder.catalog.commands]
-    named = [one[at + 1] for one in words for at, word in enumerate(one[:-1]) if word == "--preset"]
+    asked = re.compile(r"(?<!\S)--preset(?:=|\s+)(\S+)")
+    named = [name for command in folder.catalog.commands for name in asked.findall(command)]
     last = [folder.catalog.preset] if folder.catalog.preset else []
     return ", ".join(dict.fromkeys([*named, *last])) or "none"
 

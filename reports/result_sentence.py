@@ -11,6 +11,7 @@ from reports.needs import Need, divided, needs, often_tied, overall_cost
 from reports.numbers import counted
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
+from reports.ranked_table.verdicts import planned, why_untested
 from reports.training_cost import in_order
 
 MOST_NAMED = 3
@@ -47,14 +48,62 @@ def _result(folder: RunFolder, found: Sequence[Need]) -> str:
     if len(shown) < len(decided):
         parts.append(f"other variants for {len(decided) - len(shown)} more uses")
     told = [
-        f"Significantly better than {base}: {join(parts)}."
-        if decided
-        else f"No variant is significantly better than {base or 'the others'}.",
+        f"Significantly better than {base}: {join(parts)}." if decided else _none_better(found),
         _tied(clear, other=bool(decided)),
         _nothing_yet(open_),
         _nothing_known_of_learning(folder),
     ]
     return " ".join(part for part in told if part)
+
+
+def _none_better(found: Sequence[Need]) -> str:
+    """What the tests against the baseline say where no choice is better than it."""
+    wholes = [one.whole for need in found for one in need.comparisons]
+    known = wholes[0].catalog
+    base = known.label(known.baseline) if known.baseline else "a baseline"
+    if all(map(why_untested, wholes)):
+        return f"Nothing is tested against {base}: {_reasons(wholes)}."
+    better = [one for need in found for one in need.comparisons if _better_by_plan(one)]
+    if not better:
+        return f"No variant is significantly better than {base}."
+    shown = better if len(better) <= MOST_NAMED + 1 else better[:MOST_NAMED]
+    told = [_who_is_better(one, base) for one in shown]
+    if len(shown) < len(better):
+        rest = len(better) - len(shown)
+        told.append(f"On {rest} more tests a variant is significantly better than {base}.")
+    return " ".join(told)
+
+
+def _reasons(wholes: Sequence[Comparison]) -> str:
+    """Why nothing is tested against the baseline; with the tasks where reasons differ."""
+    tasks: dict[str, list[str]] = {}
+    for one in wholes:
+        tasks.setdefault(why_untested(one), []).append(one.catalog.task_label(one.task))
+    if len(tasks) == 1:
+        return next(iter(tasks))
+    return "; ".join(f"{why} on {join([*dict.fromkeys(on)])}" for why, on in tasks.items())
+
+
+def _better_by_plan(comparison: Comparison) -> list[str]:
+    """Contenders that are better than the baseline by the planned tests."""
+    found, base = comparison.whole.primary.items(), comparison.whole.baseline
+    return [
+        asked.variant for asked, one in found if asked.reference == base and one.outcome == "better"
+    ]
+
+
+def _who_is_better(comparison: Comparison, base: str) -> str:
+    """Who is better than the baseline and yet no choice, and what the baseline is worth."""
+    known, whole = comparison.catalog, comparison.whole
+    names = [known.label(name) for name in _better_by_plan(comparison)]
+    are = "is" if len(names) == 1 else "are"
+    on = f"{'' if whole is comparison else 'the whole test of '}{known.task_label(whole.task)}"
+    told = f"On {on} {join(names, MOST_NAMED)} {are} significantly better than {base}"
+    against = planned(whole, whole.baseline or "", whole.uniform_baseline)
+    if against is None or against.outcome == "better":
+        return f"{told}."
+    below = "significantly below" if against.outcome == "worse" else "not significantly above"
+    return f"{told}, which is itself {below} uniform attention."
 
 
 def _named(need: Need) -> str:
@@ -91,8 +140,11 @@ def _nothing_yet(found: Sequence[Need]) -> str:
 
 def _above_in_every_seed(comparison: Comparison) -> list[str]:
     """Contenders whose every seed is above uniform attention, though the test does not say so."""
-    above = comparison.above_every_seed(comparison.uniform_baseline or "")
-    names = [comparison.catalog.label(name) for name in comparison.contenders if name in above]
+    uniform = comparison.uniform_baseline or ""
+    # it has no steps to a threshold that it never reached
+    shown = comparison if uniform in comparison.compared else comparison.whole
+    above = shown.above_every_seed(uniform)
+    names = [shown.catalog.label(name) for name in shown.contenders if name in above]
     if not names:
         return []
     are = "is" if len(names) == 1 else "are"

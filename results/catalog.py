@@ -203,7 +203,8 @@ class RunCatalog:
     study: Mapping[str, JsonObject] = field(default_factory=dict)
     """What is said of each study, by the variant that it tuned."""
     trials: Mapping[str, str] = field(default_factory=dict)
-    """Variants that were tried, to the study that tried them."""
+    """Ids of the cells of trials, by study and number: `additive 3`. In older runs the study of
+    each variant that was tried."""
     baseline: str = ""
     """Canonical selector; empty where nothing was compared with one."""
     commands: tuple[str, ...] = ()
@@ -222,11 +223,17 @@ class RunCatalog:
     notes: tuple[str, ...] = ()
     """Known limits of the run, a sentence or two each, which a report prints at its top."""
 
+    @property
+    def ablated(self) -> set[str]:
+        """Canonical selectors of the bases of which variants are changes."""
+        return {one.ablation.base for one in self.variants.values() if one.ablation}
+
     def merged(self, new: "RunCatalog") -> "RunCatalog":
         """Add what a later run into the same folder says; every command stays, once."""
+        held = self._as_beside(new)
         return replace(
             new,
-            variants={**self.variants, **self._named_as_before(new.variants)},
+            variants={**held, **_named_as_before(held, new.variants)},
             # a cell that runs again is named by its label, and keeps the name it had
             tasks={
                 name: replace(one, short=self.tasks[name].short or one.short)
@@ -251,18 +258,17 @@ class RunCatalog:
             notes=tuple(dict.fromkeys((*self.notes, *new.notes))),
         )
 
-    def _named_as_before(self, variants: Mapping[str, CatalogVariant]) -> dict[str, CatalogVariant]:
-        """What a later run says of variants; what it asked for by no name keeps its earlier one."""
-        held = self.variants
+    def _as_beside(self, new: "RunCatalog") -> Mapping[str, CatalogVariant]:
+        """Variants beside an ablation: changes of another base are changes of nothing here.
+
+        A folder holds ablations of one base, but `--reuse` brings the catalog of another one.
+        """
+        others = self.ablated - new.ablated if new.ablated else set()
         return {
-            name: replace(
-                one,
-                short=(held[name].short if one.short == name else "") or one.short,
-                ablation=one.ablation or held[name].ablation,
-            )
-            if name in held
+            name: replace(one, ablation=None)
+            if one.ablation and one.ablation.base in others
             else one
-            for name, one in variants.items()
+            for name, one in self.variants.items()
         }
 
     def to_json(self) -> dict[str, object]:
@@ -294,6 +300,22 @@ class RunCatalog:
             looks=_looks(as_object(data.get("looks"))),
             notes=tuple(as_text(one) for one in as_list(data.get("notes"))),
         )
+
+
+def _named_as_before(
+    held: Mapping[str, CatalogVariant], variants: Mapping[str, CatalogVariant]
+) -> dict[str, CatalogVariant]:
+    """What a later run says of variants; what it asked for by no name keeps its earlier one."""
+    return {
+        name: replace(
+            one,
+            short=(held[name].short if one.short == name else "") or one.short,
+            ablation=one.ablation or held[name].ablation,
+        )
+        if name in held
+        else one
+        for name, one in variants.items()
+    }
 
 
 def _counts(data: Json) -> dict[str, int] | None:

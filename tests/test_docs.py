@@ -333,6 +333,18 @@ def test_limits_name_the_claims_that_were_decided_again():
     assert "the first samples of eight claims" in packs
 
 
+def test_the_readme_says_how_many_claims_a_replaced_test_left_open():
+    page = (ROOT / "reports/published/claims/claims.md").read_text(encoding="utf-8")
+    counts = re.search(r"\*\*53 claims: (\d+) supported, (\d+) contradicted, (\d+) und", page)
+    gained = re.search(r"So (\d+) are supported by the present test alone", page)
+    assert counts is not None
+    assert gained is not None
+    supported, contradicted, undecided = counts.groups()
+    verdicts = f"{supported} supported, {contradicted} contradicted, {undecided} undecided"
+    anew = f"{gained[1]} of the {supported} by a test that replaced an earlier one"
+    assert f"{verdicts}; {anew}" in README
+
+
 def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():
     """The README says so."""
     folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)

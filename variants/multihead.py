@@ -46,8 +46,8 @@ class MultiheadOptions(TypedDict, total=False):
     cross: bool
     """Whether it attends to another sequence than its queries, as in a decoder layer."""
     attention_only: bool
-    """Whether what a variant has besides its attention, as an output layer or a loss, may be left
-    out; False if not given."""
+    """Whether what a variant has besides its attention, as an output layer, a loss or positions of
+    the input of a network, may be left out; False if not given."""
 
 
 class NotPacked:

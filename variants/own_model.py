@@ -13,9 +13,11 @@ from bench.api.loading import load_package
 from bench.api.loss import LOSSES, LossSizes
 from bench.api.options import options_of
 from bench.api.output import OUTPUTS, OutputSizes
+from bench.api.position import Position
 from bench.api.registry import Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value, parse, show_value
+from bench.api.variant import Variant
 from variants.attention import Attention
 from variants.losses.attention_loss import AttentionLoss
 from variants.outputs.output_layer import OutputLayer
@@ -63,7 +65,8 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
             where layers hand nothing on.
         impl: Which code computes it: `auto` (the best there is), `eager` or `sdpa`.
         attention_only: Leave out what a variant has besides its attention: an output layer, a
-            loss, a decoder or an encoder of its own.
+            loss, a decoder or an encoder of its own, or positions that are added to the input of a
+            network, which `attention.variant.embed(x, offset)` adds.
         projection_bias: Whether projections have biases, where heads have this as an option.
 
     Raises:
@@ -108,6 +111,8 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     if heads is not None:
         spec = _with_heads(asked, spec, heads, projection_bias)
     slot = build_slot(spec, place, impl=code)
+    if not attention_only:
+        _refuse_positions_of_the_input(asked, slot.variant)
     return Attention(slot.heads, slot.variant, place.source_width, slot.link)
 
 
@@ -142,6 +147,8 @@ def build_output(
     source_dim: int = 0,
 ) -> OutputLayer:
     """Build an output layer, `pointer_generator`, for a decoder of a user's own.
+
+    A lexicon is estimated from training pairs, before training: `layer.fit(pairs)`.
 
     Args:
         selector: An output with its options; `bench list output` names them.
@@ -194,6 +201,16 @@ def _refuse_more_than_attention(asked: Selector) -> None:
             f"{asked} is more than attention, and build would leave out its {', its '.join(more)}; "
             "pass attention_only=True for the attention alone, and see variants.build_output and "
             "variants.build_loss."
+        )
+
+
+def _refuse_positions_of_the_input(asked: Selector, variant: Variant) -> None:
+    """Refuse positions that a network adds to its input, which attention by itself never does."""
+    if any(type(one).embed is not Position.embed for one in variant.positions):
+        raise Refused(
+            f"{asked} adds positions to the input of a network, and attention alone would leave "
+            "them out; pass attention_only=True, and add them before the first layer with "
+            "x = attention.variant.embed(x, offset), where offset is the place of the first vector."
         )
 
 

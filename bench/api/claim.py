@@ -199,7 +199,7 @@ class Claim:
     note: str = ""
     """What the test leaves out, or what surprised."""
     seeds: int = SEEDS
-    """How many seeds every side has, unless the command says otherwise."""
+    """How many seeds every side has; fewer decide nothing."""
     again: int = 0
     """Seeds of a second sample, from `SECOND_SEED` or `SECOND_REWRITTEN_SEED` on, which decides
     alone. It is asked for where the first sample left the claim open, or where a contrast was

@@ -42,6 +42,9 @@ class Position(Component):
         """Add positions to the input of the stack, before any projection."""
         return x
 
+    def give_up_input(self) -> None:
+        """Free what `embed` alone reads, in a layer whose input gets no positions."""
+
     def turn(
         self, x: Float[Tensor, "B H n E"], places: Int[Tensor, " n"]
     ) -> Float[Tensor, "B H n E"]:

@@ -43,6 +43,8 @@ class TaskPreset:
     comparison: tuple[Entry, ...] | None = None
     """What is compared at this size; None for the task's own comparison. Where a size has its own,
     the comparison is about that size, and calibration chooses learning rates alone."""
+    seeds: int = 0
+    """Paired seeds of a run at most, where fewer than those of the preset decide; 0 for all."""
     evidence: bool = False
     """Whether this size is evidence where the task is a pipeline check (`Task.pipeline_check`)."""
     trial_steps: int = 0

@@ -313,6 +313,11 @@ class Variant(HasCapabilities, ABC):
             x = position.embed(x, offset)
         return x
 
+    def give_up_input(self) -> None:
+        """Free what `embed` alone reads, in a layer of a stack whose input gets no positions."""
+        for position in self.positions:
+            position.give_up_input()
+
     def answer_by_loops(
         self,
         query: Float[Tensor, "Hq L Eq"],

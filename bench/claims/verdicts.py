@@ -32,6 +32,8 @@ from results.statistics.verdicts import (
 Place = tuple[str, str, str, str, float | None]
 """Cell, metric, split, axis, x."""
 Values = Mapping[Place, float]
+Ended = Mapping[str, str]
+"""How a cell ended, by its id."""
 
 
 def stored_values(rows: pd.DataFrame) -> dict[Place, float]:
@@ -42,6 +44,16 @@ def stored_values(rows: pd.DataFrame) -> dict[Place, float]:
         (cell, metric, split, axis, None if math.isnan(x) else x): value
         for cell, metric, split, axis, x, value in mine[columns].itertuples(index=False, name=None)
     }
+
+
+def ended_cells(rows: pd.DataFrame) -> dict[str, str]:
+    """How every stored cell ended, or those of its metrics that have no value.
+
+    What is of other code is as if it had not run, because a run asks it again.
+    """
+    mine = rows[rows["status"] != "other_code"]
+    lost = mine[mine["status"] != "ok"]
+    return dict.fromkeys(mine["cell"], "ok") | dict(zip(lost["cell"], lost["status"], strict=True))
 
 
 def outcomes_of(
@@ -58,9 +70,10 @@ def outcomes_of(
         request: Device, number type and implementation of the cells.
         environments: Facts of each environment of the rows; None where nobody asks for commits.
     """
-    values = stored_values(rows)
+    values, ended = stored_values(rows), ended_cells(rows)
     seeds = sorted({int(seed) for seed in rows["seed"] if seed >= FIRST_SEED})
     found = [_outcome(claim, values, seeds, request) for claim in claims]
+    found = [_with_what_is_missing(one, values, ended, request) for one in found]
     if environments is None:
         return found
     commits = _commit_of_each(rows, environments)
@@ -112,12 +125,14 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
         known = all(bound.low is not None for bound in bounds)
         held = all(bound.holds for bound in bounds)
         parts.append("undecided" if not known else "supported" if held else "contradicted")
-    # half of a second sample decides nothing: its size was fixed before it ran
-    fewest = min((one.finding.difference.count for one in second), default=0)
-    unfinished = fewest < claim.again or any(
-        _lacks_scores(wanted, values, one.seen.left, request)
+    # a part of a sample decides nothing, whether it was interrupted or asked for with --seeds: its
+    # size was fixed before it ran, and who saw a verdict must not go on until it is another one
+    unfinished = any(
+        one.finding.difference.count < len(claim.sample)
+        or any(
+            _lacks_scores(wanted, values, one.seen.left, request) for wanted in one.contrast.learned
+        )
         for one in contrasts
-        for wanted in one.contrast.learned
     )
     # what is missing here leaves the claim open, whatever its other parts say
     open_ = bool(claim.missing) or unfinished
@@ -130,6 +145,39 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
         bounds=tuple(bounds),
         minutes=expected_minutes(claim, request),
     )
+
+
+def _with_what_is_missing(
+    one: ClaimOutcome, values: Values, ended: Ended, request: Request
+) -> ClaimOutcome:
+    """The outcome with what its sample lacks: cells that were not run, and how others ended."""
+    if not one.unfinished:
+        return one
+    lacking = [
+        without
+        for side in one.claim.sides
+        for without in _lacking(side, one.claim.sample, values, ended, request)
+    ]
+    lost = {id_: how for without in lacking for id_, how in without.items()}
+    return replace(one, waiting=not all(lacking), lost=Counter(lost.values()))
+
+
+def _lacking(
+    side: Side, seeds: Iterable[int], values: Values, ended: Ended, request: Request
+) -> list[dict[str, str]]:
+    """Of every seed without a number which cells ended without it; none where they were not run."""
+    made = cells_of(side, request, FIRST_SEED)
+    has = _by_seed(side, values, seeds, request)
+    found = []
+    for seed in seeds:
+        if seed in has:
+            continue
+        trained, read = (replace(cell, seed=seed).id for cell in (made.trained.cell, made.read))
+        without = {id_: ended[id_] for id_ in (trained, read) if id_ in ended}
+        if trained != read and without.get(trained) == "ok":
+            del without[trained]  # the network is there, and its probe is what lacks
+        found.append(without)
+    return found
 
 
 def _sample(

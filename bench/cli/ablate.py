@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -34,7 +35,7 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
     """Run an ablation; returns the exit code.
 
     Raises:
-        InvalidConfig: Nothing says what to change.
+        InvalidConfig: Nothing says what to change, or the folder holds changes of another base.
     """
     from bench import ablate as ablations
     from bench.api.errors import InvalidConfig
@@ -50,12 +51,40 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")
     load_registry(options.plugin)
     asked = ablations.ablation(base, axis)
-    out = options.out or f"runs/ablate-{asked.base.name}-{axis}"
+    out = options.out or ablations.usual_folder(asked)
     options = replace(ablations.compared_with(base, options), out=out)
     spec = {"command": "ablate", "base": base, "axis": axis}
     made = ablations.plan_ablation(options, asked, base, jobs_of_budget(options, spec))
     need_real_packages()
     from bench.cli.execution import execute
 
+    _refuse_other_base(options.folder, asked.base.canonical.show())
     tell_of_budget(options, made)
     return execute(options, made, ablations.changed_axes(asked), spec)
+
+
+def _refuse_other_base(folder: Path, base: str) -> None:
+    """Refuse a folder with an ablation of another base: a catalog has one base for each variant.
+
+    Args:
+        folder: The run folder.
+        base: Canonical selector.
+
+    Raises:
+        InvalidConfig: The folder holds one.
+    """
+    from bench.api.errors import InvalidConfig
+    from results.catalog import CATALOG, RunCatalog
+    from results.json_values import as_object
+    from results.run_path import LEDGER
+    from results.store import Store
+
+    if not (folder / LEDGER).is_dir():
+        return
+    held = RunCatalog.from_json(as_object(Store(folder).read_json(CATALOG)))
+    others = sorted(held.ablated - {base})
+    if others:
+        raise InvalidConfig(
+            f"ablate: {folder} holds an ablation of {others[0]}, and its table would lose the "
+            f"variants that are changes of {base}, too; give another --out."
+        )

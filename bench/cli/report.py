@@ -27,7 +27,8 @@ import click
 @click.option(
     "--tasks",
     default="",
-    help="Report these tasks only, separated by commas, and write their rows only. Needs --out.",
+    help="Report these tasks only, names separated by commas, and write their rows only. A name "
+    "stands for the task with all of its options. Needs --out.",
 )
 @click.option(
     "--pack", type=click.Path(path_type=Path), help="Write the rows into this Parquet file too."
@@ -70,17 +71,17 @@ def report(
     """Write the report of a run folder or a pack, or of several as one.
 
     Raises:
-        InvalidConfig: What was asked would overwrite something, or does not go together.
+        InvalidConfig: What was asked would overwrite something, or does not go together, or a task
+            has options.
         NotARunFolder: A path is no run, or the pack has no name of one.
     """
-    from bench.api.selector import parse_list
     from reports.export import export_tables
     from reports.folder import read_folder
     from reports.pictures import write_figures
     from reports.render import write_report
     from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
-    alone = [one.name for one in parse_list(tasks)] if tasks else []
+    alone = _task_names(tasks) if tasks else []
     _refuse(folder, out, whole=not alone, merged=bool(merge))
     for one in merge:
         refuse_what_is_no_run(one)
@@ -100,6 +101,25 @@ def report(
         drawn = write_figures(folder, figures, alone, publish=publish)
         lines += [f"figure: {path}" for path in drawn]
     return "\n".join([*lines, *packed])
+
+
+def _task_names(tasks: str) -> list[str]:
+    """Names of tasks; a name stands for the task with all of its options.
+
+    Raises:
+        InvalidConfig: One has options, which would choose no cells.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.api.selector import parse_list
+
+    asked = parse_list(tasks)
+    for one in asked:
+        if one.options:
+            raise InvalidConfig(
+                f"report: --tasks takes names, each for all cells of the task, and {one.show()} "
+                f"has options; give {one.name}."
+            )
+    return [one.name for one in asked]
 
 
 def _packed(folder: Path, pack: Path, alone: "list[str]") -> list[str]:

@@ -1,7 +1,7 @@
 """`bench study`: tune variants with equal budgets."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -96,13 +96,15 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
         err=True,
     )
 
+    def file(trials: "Mapping[str, str]") -> None:
+        write_catalog(options, store, variants, tasks, trials=trials, has_baseline=False)
+
     def work() -> None:
-        results = run_studies(asked, session)
+        results = run_studies(asked, session, file)
         finals = _finals(results)
         facts = study_facts(asked, results)
-        trials = {variant: result.variant for result in results for variant in result.tried}
         every = [*variants, *finals]
-        write_catalog(options, store, every, tasks, study=facts, trials=trials, has_baseline=False)
+        write_catalog(options, store, every, tasks, study=facts, has_baseline=False)
         if options.verify:
             session.certify([spec for _, spec in finals], options.impl)
 

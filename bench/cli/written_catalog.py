@@ -36,7 +36,7 @@ def write_catalog(
         tasks: Every task that is trained.
         changed: The axis that each variant of an ablation changes.
         study: What is said of each study, by the variant that it tuned.
-        trials: Variants that were tried, to the study that tried them.
+        trials: Ids of the cells of trials, by study and number.
         has_baseline: Whether the command runs the baseline, which a study does not.
     """
     found = catalog_of(

@@ -2,7 +2,7 @@
 
 `python -m bench.docs site` writes the pages for mkdocs, `readme` the tables of README.md,
 `choices` the page that says what to choose by all published runs, and `packs` the table of these.
-`recount` counts FLOPs in published packs again.
+`recount` counts parameters and FLOPs in published packs again.
 """
 
 from pathlib import Path
@@ -80,7 +80,7 @@ def choices(check: bool) -> None:
     help="Only cells whose label has this text, such as cell=lstm; may be given several times.",
 )
 def recount(packs: tuple[Path, ...], containing: tuple[str, ...]) -> None:
-    """Count FLOPs in published packs again, after the counter was mended.
+    """Count parameters and FLOPs in published packs again, after a count was mended.
 
     Products in bfloat16 are counted as the processor computes them. So name cells without them
     where the pack is of another processor.

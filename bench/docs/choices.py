@@ -17,13 +17,13 @@ One row is what one run says of one use of attention: the variant that the rule 
 test and the numbers behind the choice, and what it costs. Runs of one use stand one below the
 other, in the order `flagship`, `multi30k`, `modern`, `quick` and `families`. `flagship` trains
 until validation gets no better or for 12,000 steps, minutes in most cases; `multi30k` trains for
-four minutes of CPU time; the others train for seconds, some of their networks for up to three
+four minutes of CPU time; the others train for seconds, some of their networks for up to five
 minutes. Sizes and variants differ between runs, so two of them may name different ones. “Tied with”
 counts variants that are not significantly different from the one with the best mean and that are
 significantly above uniform attention; they need not be equally good. Others of the same rank are
-counted in brackets. A use is left out where no run has a variant above uniform attention. All runs
-are of small networks on a CPU; read [what the bench cannot show](../../docs/limits.md) before you
-quote a number, and [how the rule works and what is
+counted in brackets. A use is left out where no run has a variant above uniform attention, and where
+all of its tests are pipeline checks. All runs are of small networks on a CPU; read [what the bench
+cannot show](../../docs/limits.md) before you quote a number, and [how the rule works and what is
 tested](../../docs/statistics.md#what-to-choose).
 """
 

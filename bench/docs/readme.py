@@ -73,17 +73,19 @@ LIMITS = (
     "Scores are means of {} paired seeds with 95% t intervals, or with the lowest and the highest "
     "seed where an interval would leave the range of the metric. Networks have widths of 32 to 256 "
     "and train for seconds to minutes on a CPU, so nothing here speaks of large models. "
-    "`scaled_dot`, the baseline, has no positions. The first length that a test names is the "
-    "longest of training; nothing was trained on longer inputs. But the learning rate, the last "
-    "step and the checkpoint were chosen on validation that holds longer ones, except on `offset` "
-    "and `induction`, so the other scores beyond training are optimistic. Further limits are on "
-    "[a page of their own](docs/limits.md)."
+    "`scaled_dot`, the baseline, has no positions. Uniform attention reads all keys with equal "
+    "weights. The first length that a test names is the longest of training. Scores on longer "
+    "inputs are optimistic, because the learning rate, the last step and the checkpoint were "
+    "chosen on validation data that has such lengths; `offset` and `induction` are exceptions. "
+    "Scores at one length of these two, and shares of unknown words, are parts of a test and were "
+    "not tested by themselves. `bench show NAME` says what a name is and which paper it comes "
+    "from. Further limits are on [a page of their own](docs/limits.md)."
 )
 
 
 def findings(root: Path) -> Part:
     """Results with their numbers, and how far they reach."""
-    runs = (RUN, MODERN, FLAGSHIP)
+    runs = (RUN, MODERN, FLAGSHIP, FRESH)
     folders = {Path(run).stem: read_folder(root / PUBLISHED / run) for run in runs}
     quick, flagship = folders[Path(RUN).stem], folders[Path(FLAGSHIP).stem]
     trained = (one.cell for one in quick.of_kind("quality") if one.record.status == "ok")

@@ -1,7 +1,7 @@
 """Counts of published rows that follow from a cell alone, counted again by the code of today.
 
-FLOPs of a network before its training and FLOPs by formula need no training and no clock. Where
-the counter was mended, they are counted again, and everything else of a pack stays as it was.
+Parameters and FLOPs of a network before its training and FLOPs by formula need no training and no
+clock. Where a count was wrong, it is made again, and everything else of a pack stays as it was.
 """
 
 import math
@@ -30,6 +30,8 @@ from results.row import Record, Row
 
 BY_FORMULA = "forward_flops_analytic_count"
 """Metric of the operations that papers quote."""
+OF_A_NETWORK = frozenset({NETWORK_FLOPS, "parameters_count", "slot_parameters_count"})
+"""Metrics of what is trained that a new network has, too."""
 
 
 @dataclass(frozen=True)
@@ -89,28 +91,39 @@ def count_again(path: Path, tell: Callable[[str], None], containing: Sequence[st
 
 def _rows_again(cell: Cell, rows: Iterable[Row]) -> Iterator[Row]:
     """The rows of a cell, without those that nothing counts any more."""
+    network: dict[str, float] | None = None
     for row in rows:
-        if not _follows_from_the_cell(row):
+        if not _follows_from_the_cell(cell, row):
             yield row
-            continue
-        count = _network(cell, row) if row.metric == NETWORK_FLOPS else _formula(cell)
-        if count is not None:
-            yield replace(row, value=float(count))
+        elif row.metric == BY_FORMULA:
+            count = _formula(cell)
+            if count is not None:
+                yield replace(row, value=float(count))
+        else:
+            network = _network(cell) if network is None else network
+            yield replace(row, value=network.get(row.metric, row.value))
 
 
-def _follows_from_the_cell(row: Row) -> bool:
-    return not row.baseline and row.metric in (NETWORK_FLOPS, BY_FORMULA)
+def _follows_from_the_cell(cell: Cell, row: Row) -> bool:
+    counted = OF_A_NETWORK if cell.kind == "quality" else {BY_FORMULA}
+    return not row.baseline and row.metric in counted
 
 
-def _network(cell: Cell, row: Row) -> float:
-    """FLOPs of a new network; the old number where its data are not here."""
+def _network(cell: Cell) -> dict[str, float]:
+    """Counts of a new network; none where its data are not here."""
     torch.manual_seed(cell.seed)
     try:
         built = assemble(cell, None)
     except DataUnavailable:
-        return row.value
+        return {}
     place(built.system, cell)
-    return forward_flops(built.system, built.task, cell)
+    whole = sum(one.numel() for one in built.system.parameters())
+    slots = built.system.there.variant_slots()
+    return {
+        "parameters_count": float(whole),
+        "slot_parameters_count": float(sum(p.numel() for s in slots for p in s.parameters())),
+        NETWORK_FLOPS: float(forward_flops(built.system, built.task, cell)),
+    }
 
 
 def _formula(cell: Cell) -> int | None:
@@ -122,7 +135,7 @@ def _formula(cell: Cell) -> int | None:
 def _sentence(record: Record, rows: Iterable[Row]) -> str:
     cell = cell_from_dict(dict(record.cell))
     before, after = (
-        {row.metric: row.value for row in some if _follows_from_the_cell(row)}
+        {row.metric: row.value for row in some if _follows_from_the_cell(cell, row)}
         for some in (record.rows, rows)
     )
     told = [f"{name} {value:g} -> {after.get(name, math.nan):g}" for name, value in before.items()]

@@ -16,7 +16,8 @@ class Preset:
     summary: str
     """One line for `--help`."""
     seeds: int
-    """Paired seeds of every quality cell; pipeline checks have two at most."""
+    """Paired seeds of quality cells. Pipeline checks have the first two of them, and a size of a
+    task may have fewer (`TaskPreset.seeds`)."""
     budget_s: float
     """Wall time on two cores that the planner fills (s); 0 for no limit."""
     ranks: bool
@@ -64,8 +65,8 @@ PRESETS: dict[str, Preset] = {
         Preset(
             name="quick",
             summary="an hour on two cores: default tasks, one shared task, speed",
-            seeds=4,
-            budget_s=3900.0,
+            seeds=5,
+            budget_s=4200.0,
             ranks=True,
             lengths=(256, 1024, 4096),
             rounds="rounds[samples=1,budget_ms=50,most_mb=192,most_s=0.15]",

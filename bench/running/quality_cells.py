@@ -17,7 +17,7 @@ from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, TaskPreset
 from bench.running.calibrated import calibrated_choice
 from bench.running.presets import sizes_of
-from bench.running.request import AskedTask, AskedVariant, Request
+from bench.running.request import CHECK_SEEDS, AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol, read_protocol
 
@@ -38,8 +38,8 @@ class PlannedCell:
     """The task that is trained; None where a variant is timed."""
     shown_variant: str = ""
     """The variant as it was asked for."""
-    check: bool = False
-    """Whether its comparison is a pipeline check, and no evidence."""
+    seeds: int = 0
+    """With how many of the seeds of a run it is trained, the first ones; 0 for all."""
 
     def at(self, seed: int) -> "PlannedCell":
         """The same question under another seed."""
@@ -92,10 +92,10 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
 
 
 def seed_by_seed(request: Request, cells: Sequence[PlannedCell]) -> Iterator[PlannedCell]:
-    """All cells of the first seed, then those of the next; pipeline checks end before the rest."""
+    """All cells of the first seed, then those of the next; what has fewer seeds ends first."""
     for number, seed in enumerate(request.paired_seeds):
         for one in cells:
-            if number < request.check_seeds or not one.check:
+            if number < one.seeds or not one.seeds:
                 yield one.at(seed)
 
 
@@ -174,8 +174,10 @@ def quality_cell(
     )
     target = registry.find(TASKS, task.name).target
     check = bool(target.pipeline_check_at(request.sizes, backbone.name))
+    # what was asked for holds for every task
+    seeds = 0 if request.seeds else CHECK_SEEDS if check else size.seeds
     asked_task = AskedTask(shown, task)
-    return PlannedCell(cell, _expected(size, protocol, spec), spec, asked_task, check=check)
+    return PlannedCell(cell, _expected(size, protocol, spec), spec, asked_task, seeds=seeds)
 
 
 def _rate(request: Request, asked: Selector, place: str) -> float | None:

@@ -232,13 +232,8 @@ class Request:
 
     @property
     def paired_seeds(self) -> range:
-        """Seeds of every quality cell, but for those of pipeline checks."""
+        """Seeds of quality cells; pipeline checks and some tasks have the first of them."""
         return range(self.first_seed, self.first_seed + (self.seeds or self.size.seeds))
-
-    @property
-    def check_seeds(self) -> int:
-        """How many of these seeds pipeline checks have; all of them where seeds were asked for."""
-        return self.seeds or CHECK_SEEDS
 
     @property
     def budget_s(self) -> float:

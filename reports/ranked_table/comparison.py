@@ -259,7 +259,12 @@ class Comparison:
         return 0 < seeds == lost and not self.catalog.variant(variant).is_control
 
     def above_every_seed(self, variant: str) -> list[str]:
-        """Contenders of which each seed is better than each of a variant, on the test."""
+        """Contenders of which each seed is better than each of a variant, on the test.
+
+        None where the variant has no score, as one has none that never reached a threshold.
+        """
+        if not self.scores.get(variant):
+            return []
         sign = -1.0 if self.better == "lower" else 1.0
         level = max(sign * value for value in self.scores[variant].values())
         return [
@@ -287,6 +292,19 @@ class Comparison:
         """Score minus that of another variant on each common seed."""
         mine, theirs = self.scores.get(variant, {}), self.scores.get(other or "", {})
         return [mine[seed] - theirs[seed] for seed in sorted(mine.keys() & theirs.keys())]
+
+    def gaps_of(self, difference: Interval | None, variant: str, other: str | None) -> list[float]:
+        """What a difference is the mean of: score minus that of another, on the seeds it has.
+
+        In a run with looks, the seeds after the last complete look are in no difference yet.
+
+        Args:
+            difference: Between the two; None where none is known, and all common seeds count.
+            variant: One of the two.
+            other: The other one.
+        """
+        gaps = self.differences(variant, other)
+        return gaps if difference is None else gaps[: difference.count]
 
     def lost_seeds(self, variant: str) -> tuple[int, int]:
         """Seeds that are no better than uniform attention, and all seeds; (0, 0) without it.

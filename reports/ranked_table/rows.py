@@ -81,8 +81,7 @@ def _line(
     difference, whole = line.difference if line else None, comparison.whole
     against = planned(comparison, variant, whole.baseline)
     tested = whole.compared[variant].difference if variant in whole.compared else None
-    # of a run with looks the seeds after the last complete one are in no difference yet
-    gaps = comparison.differences(variant, comparison.baseline)
+    gaps = comparison.gaps_of(difference, variant, comparison.baseline)
     return {
         "comparison": comparison.key,
         "task": comparison.title,
@@ -98,7 +97,7 @@ def _line(
         **seen("score", comparison.scores.get(variant, {}).values()),
         "seeds": comparison.whole.means.get(variant, NOTHING).count,
         **bounds("difference", difference or NOTHING),
-        **seen("difference", gaps[: difference.count] if difference else gaps),
+        **seen("difference", gaps),
         "p_adjusted": against.p_adjusted if against else math.nan,
         "verdict": planned_text(comparison, variant, whole.baseline),
         "verdict_uniform": planned_text(comparison, variant, comparison.uniform_baseline),

@@ -49,6 +49,22 @@ def planned(comparison: Comparison, variant: str, reference: str | None) -> Deci
     return line.against_baseline if reference == comparison.baseline else line.against_uniform
 
 
+def why_untested(comparison: Comparison) -> str:
+    """Why no variant is tested against the baseline of the run; empty where some are."""
+    name = comparison.catalog.baseline
+    if name in comparison.compared:
+        return ""
+    if not name:
+        return "the run names none"
+    if name not in comparison.variants:
+        return "it was not run here"
+    if name in comparison.red:
+        return "its certificate is red"
+    scored = len(comparison.scores.get(name, ()))
+    asked = max(comparison.asked_seeds(name), len(comparison.ended[name]))
+    return f"it has a score in {scored} of {counted(asked, 'seed')}"
+
+
 def planned_text(comparison: Comparison, variant: str, reference: str | None) -> str:
     """How the planned test of a pair ended, and whether two that are equivalent show anything."""
     decision = planned(comparison, variant, reference)

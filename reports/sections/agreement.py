@@ -15,9 +15,9 @@ from results.statistics import LEAST_VARIANTS, Agreement, holm, rank_agreement
 HOW_TO_READ = (
     "A generated task is a cheap diagnostic. The table compares it with a task on real data, by "
     "Spearman's rank correlation of mean scores over the variants that both share. 1 is the same "
-    "order of variants, -1 the opposite one. Controls and the baseline are included. Intervals are "
-    "95% percentile bounds of a bootstrap over variants and seeds. The p values come from "
-    "permutations, with Holm's correction over {count} of the table."
+    "order of variants, -1 the opposite one. Controls and the baseline are included, and pipeline "
+    "checks are left out. Intervals are 95% percentile bounds of a bootstrap over variants and "
+    "seeds. The p values come from permutations, with Holm's correction over {count} of the table."
 )
 WIDE = (
     "With few variants these intervals are wide, and a bootstrap still makes them too narrow. A "
@@ -30,10 +30,9 @@ ALPHA = 0.05
 def agreement_section(folder: RunFolder) -> Section | None:
     """Correlations of every generated task with every real one; None where no pair has one."""
     known = folder.catalog
-    cheap = _largest(
-        [c for c in folder.comparisons if known.is_generated(c.task) and known.family(c.task)]
-    )
-    real = _largest([c for c in folder.comparisons if not known.is_generated(c.task)])
+    evidence = [one for one in folder.comparisons if not one.pipeline_check]
+    cheap = _largest([c for c in evidence if known.is_generated(c.task) and known.family(c.task)])
+    real = _largest([c for c in evidence if not known.is_generated(c.task)])
     pairs = [(one, other) for one in cheap for other in real if one.task != other.task]
     found = [(one, other, _agreement(one, other)) for one, other in pairs]
     told = [line for line in found if math.isfinite(line[2].correlation)]

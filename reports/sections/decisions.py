@@ -11,7 +11,15 @@ from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts
 from reports.sections.decisions_table import decisions_table, references_of
-from reports.sections.not_shown import NO_REASON, NOT_SHOWN, OwnTest, not_shown, own_tests
+from reports.sections.mixed_environments import several_commits
+from reports.sections.not_shown import (
+    NO_REASON,
+    NOT_SHOWN,
+    OwnTest,
+    not_shown,
+    on_checks,
+    own_tests,
+)
 from reports.tested import tested_comparisons
 
 HYPOTHESES = (
@@ -61,6 +69,7 @@ def decisions_section(folder: RunFolder) -> Section | None:
                     )
                 )
             ),
+            *map(Paragraph, several_commits(folder, tested)),
             Paragraph(ERRORS),
             *_about_looks(folder),
             decisions_table(folder, tested),
@@ -152,6 +161,7 @@ def _not_shown(folder: RunFolder) -> list[Block]:
     found, every = not_shown(folder), [*own_tests(folder)]
     if not found:
         return []
+    checks = len(on_checks(folder))
     outcomes = Counter(one.decision.outcome for one in every)
     edges = sum(one.at_edge for one in found)
     lower = sum(_below(one) for one in found if one.decision.outcome == "undecided")
@@ -166,6 +176,8 @@ def _not_shown(folder: RunFolder) -> list[Block]:
         f"undecided{_of_them(lower, 'with a worse mean')}. “{NOT_SHOWN}” among the details lists "
         "those that are not better, each with the reason as far as is known."
     )
+    if checks:
+        told = f"{told} The default task of {counted(checks, 'contender')} is a pipeline check."
     return [Paragraph(f"{told} For {silent} {NO_REASON}." if silent else told)]
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from itertools import compress
+from statistics import median
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.folder import RunFolder
@@ -21,16 +22,14 @@ SEEDS_HELP = (
     "Seeds that would probably decide half of what is undecided, if means and spreads stay as they "
     "are. An order of magnitude."
 )
-MARGIN_HELP = (
-    "A difference is called equivalent if two one-sided tests show that it is smaller. It may be "
-    "significant all the same."
+PRECEDENCE = (
+    "A significant difference counts as better or worse, even if it is smaller than the margin. Of "
+    "the others, one is called equivalent if two one-sided tests show that it"
 )
+MARGIN_HELP = f"{PRECEDENCE} is smaller."
 MARGIN = "Margin"
 """Title of the column that is left out where all comparisons have the same."""
-SAME_MARGIN = (
-    "A difference is called equivalent if two one-sided tests show that it lies within {margin} of "
-    "zero. It may be significant all the same."
-)
+SAME_MARGIN = PRECEDENCE + " lies within {margin} of zero."
 NO_MARGIN = "No margin was fixed for these metrics, so nothing is called equivalent."
 AS_UNIFORM = " (as uniform attention is)"
 """Behind what is equivalent to the baseline where uniform attention is, too."""
@@ -77,7 +76,7 @@ def references_of(tested: Sequence[Comparison]) -> list[str]:
 
 
 def _about_columns(margins: Collection[float | None]) -> tuple[str, ...]:
-    """What the columns mean, and the margin where all comparisons have the same."""
+    """What the columns mean, and what a margin decides."""
     told = [
         "Comparisons of which most is decided come first. The detectable difference is the "
         "smallest true one that a test finds in 80% of runs with these seeds, as the median over "
@@ -87,6 +86,8 @@ def _about_columns(margins: Collection[float | None]) -> tuple[str, ...]:
     if len(margins) == 1:
         (margin,) = margins
         told.insert(0, NO_MARGIN if margin is None else SAME_MARGIN.format(margin=plain(margin)))
+    else:
+        told.insert(0, MARGIN_HELP)
     return tuple(told)
 
 
@@ -122,7 +123,7 @@ def _row(
     metric = comparison.ranked_by
     edges = decision_counts(comparison)[AT_EDGE]
     found = [*comparison.primary.values()]
-    detectable = sorted(one.detectable for one in found)[len(found) // 2]
+    detectable = median(one.detectable for one in found)
     return (
         TableCell(text=f"{comparison.title}{places_of(folder, comparison)}"),
         TableCell(text=metric.arrow),

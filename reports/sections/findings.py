@@ -7,11 +7,12 @@ from statistics import fmean
 from reports.blocks import Block, Bullets, Paragraph, Section
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
+from reports.needs import beats, first_rank
 from reports.numbers import percent, plain, with_interval
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.marks import is_about_longer_inputs
-from reports.ranked_table.verdicts import against_ranks
+from reports.ranked_table.verdicts import against_ranks, why_untested
 from reports.sections.control_findings import controls, is_control, learned
 from reports.sections.speed_findings import speed_sentences
 from results.statistics import Interval, Ranked
@@ -42,7 +43,6 @@ def _overall(comparisons: Sequence[Comparison]) -> str:
     tested = [comparison for comparison in ranked if _repeated(comparison)]
     if not tested:
         return "Choose nothing from this run. One seed each cannot show a significant difference."
-    label = ranked[0].catalog.label
     many = len(tested) > 1
     count = f"{len(tested)} comparisons" if many else "the one comparison"
     if len(ranked) < len(everything):
@@ -57,19 +57,76 @@ def _overall(comparisons: Sequence[Comparison]) -> str:
             f"There is no overall choice, because no two variants took part in all {count}. "
             "Read each task by itself."
         )
-    first = [{line.variant for line in comparison.leading} for comparison in tested]
-    always = sorted(everywhere.intersection(*first))
-    if not always:
-        return f"No variant is among the best in {count}. The choice depends on the task."
-    if len(always) == 1:
+    return _choice(tested, everywhere, f"all {count}" if many else count)
+
+
+def _choice(tested: Sequence[Comparison], everywhere: set[str], where: str) -> str:
+    """What to choose of the contenders that took part in all comparisons; often nothing.
+
+    As in the table of choices, nothing is chosen where nothing is shown to be above uniform
+    attention, or nothing is decided.
+
+    Args:
+        tested: Comparisons with several seeds, at least one.
+        everywhere: Contenders that are ranked in each of them.
+        where: All of them, in words.
+    """
+    many = len(tested) > 1
+    best = sorted(everywhere.intersection(*map(first_rank, tested)))
+    if not best and many:
+        return f"No contender is among the best in {where}. The choice depends on the task."
+    if not best:
+        return f"Nothing is chosen: no contender is among the best in {where}."
+    above = [name for name in best if all(_above_uniform(one, name) for one in tested)]
+    if not above:
+        return f"Nothing is chosen: {_none_above(tested, where)}."
+    if not any(one.decided for comparison in tested for one in comparison.primary.values()):
+        return f"Nothing is chosen: no primary hypothesis is decided in {where}."
+    names = [tested[0].catalog.label(name) for name in above]
+    if len(names) > 1:
         return (
-            f"Choose {label(always[0])}. No other variant is among the best in {count}. This holds "
-            "for these tasks at this budget and size."
+            f"{join(names)} are tied with the best in {where}. Choose among them by cost, or run "
+            "more seeds."
         )
+    return _one_choice(names[0], where, many=many, alone=len(best) == 1)
+
+
+def _one_choice(name: str, where: str, *, many: bool, alone: bool) -> str:
+    """The one contender to choose.
+
+    Args:
+        name: Its label.
+        where: The comparisons, in words.
+        many: Whether there are several of them.
+        alone: Whether no other contender is among the best in all of them.
+    """
+    others = f"No other of the best in {where} is significantly above uniform attention."
+    if alone:
+        others = f"No other contender is among the best in {where}."
+    told = f"{others} This holds for these tasks at this budget and size."
+    if not many:
+        return f"Choose {name}. {told}"
     return (
-        f"{join([label(name) for name in always])} are tied with the best in {count}. Choose among "
-        "them by cost, or run more seeds."
+        f"Choose {name} where one variant has to do for {where}. {told} For one of them alone the "
+        "table of choices may name another."
     )
+
+
+def _above_uniform(comparison: Comparison, variant: str) -> bool:
+    """Whether a variant is significantly above uniform attention, where that has a score."""
+    uniform = comparison.uniform_baseline
+    return uniform is None or beats(comparison, variant, uniform)
+
+
+def _none_above(tested: Sequence[Comparison], where: str) -> str:
+    """Why nothing that is among the best everywhere is chosen, in a clause."""
+    tied = [one for one in tested if one.uniform_baseline in {line.variant for line in one.leading}]
+    many = len(tested) > 1
+    if not tied:
+        each = " in each that has it" if many else ""
+        return f"none of the best in {where} is significantly above uniform attention{each}"
+    some = f" in {len(tied)} of {len(tested)} comparisons" if many else ""
+    return f"uniform attention is tied with the best{some}"
 
 
 def _repeated(comparison: Comparison) -> bool:
@@ -130,9 +187,8 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
     if len(leaders) > 1:
         return f"{_joined(comparison, leaders)} are tied. {lead}. {late}".strip()
     if leaders and leaders[0].variant == best:
-        beaten = _beaten(comparison)
-        if beaten and comparison.pipeline_check:
-            reason = "This is a pipeline check, and no reason to choose a variant."
+        beaten, reason = _beaten(comparison), _no_choice(comparison, best)
+        if beaten and reason:
             return f"{lead}, significantly better than {beaten}. {reason}"
         if beaten:
             return (
@@ -143,6 +199,17 @@ def _leaders(comparison: Comparison, leaders: Sequence[Ranked]) -> str:
         others = len(comparison.ranking) - 1
         lead += f". It is significantly better than {behind} of {others} others"
     return f"{lead}. {late}".strip()
+
+
+def _no_choice(comparison: Comparison, best: str) -> str:
+    """Why what has the best mean is not chosen, a sentence; empty where it is."""
+    if comparison.pipeline_check:
+        return "This is a pipeline check, and no reason to choose a variant."
+    if comparison.catalog.variant(best).is_control:
+        return "It is a control, so nothing is chosen."
+    if not _above_uniform(comparison, best):
+        return "It is not significantly above uniform attention, so nothing is chosen."
+    return ""
 
 
 def _beaten(comparison: Comparison) -> str:
@@ -220,7 +287,8 @@ def _step(step: Interval) -> str:
 
 def _against_baseline(comparison: Comparison) -> str:
     if comparison.baseline is None or comparison.baseline not in comparison.compared:
-        return "The baseline has no score here, so no difference is tested."
+        base = comparison.catalog.label(comparison.catalog.baseline) or "a baseline"
+        return f"Nothing is tested against {base}: {why_untested(comparison)}."
     label = comparison.catalog.label
     whole = comparison.whole.compared
     ranked = [whole[line.variant] for line in comparison.ranking if line.variant in whole]

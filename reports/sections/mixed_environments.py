@@ -1,6 +1,6 @@
 """Cells of one comparison that ran on several machines, versions of torch or commits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from reports.folder import RunFolder
 from reports.prose import join
@@ -51,6 +51,20 @@ def places_of(folder: RunFolder, comparison: Comparison) -> str:
     """The mark beside the title of a comparison whose cells ran on several processors."""
     count = len(_values(folder, comparison, "processor"))
     return f" ({'two' if count == 2 else count} processors)" if count > 1 else ""
+
+
+def several_commits(folder: RunFolder, comparisons: Sequence[Comparison]) -> list[str]:
+    """Say that summaries of comparisons are of several commits; nothing where they are of one."""
+    found = [set(_values(folder, one, "commit")) for one in comparisons]
+    every = sorted(set().union(*found))
+    if len(every) < 2:
+        return []
+    mixed = sum(len(one) > 1 for one in found)
+    alone = f"In all but {mixed} of them" if mixed else "In each of them"
+    return [
+        f"Cells of these comparisons were made by {len(every)} commits: {join(every)}. {alone} all "
+        "cells are of one commit. Counts and summaries over comparisons are of all commits."
+    ]
 
 
 def shared_facts(folder: RunFolder, comparison: Comparison) -> list[str]:

@@ -1,11 +1,12 @@
 """Where an advantage does not appear: contenders that are not better on the task that is theirs."""
 
 from collections.abc import Iterator
+from statistics import fmean
 from typing import NamedTuple
 
 from bench.api.errors import InvalidSelector
 from bench.api.selector import parse
-from reports.blocks import Block, Column, Paragraph, Section, TableBlock, TableCell
+from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell
 from reports.folder import RunFolder
 from reports.numbers import Seen, counted, with_interval
 from reports.ranked_table.comparison import Comparison
@@ -22,10 +23,12 @@ HOW_TO_READ = (
     "training where its name says so. An interval is that of one difference. An outcome is "
     "corrected for all hypotheses of its comparison, so a difference may be undecided though its "
     "interval has no 0. Nothing can be better than a baseline at the ceiling. A reason is not a "
-    "test: the variant may also be wrong, or badly tuned."
+    "test: the variant may also be wrong, or badly tuned. Contenders whose default task is a "
+    "pipeline check, which is no evidence, have a table of their own."
 )
 NOT_SHOWN = "Where an advantage does not appear"
 NO_REASON = "no reason is known"
+BETTER_MEAN = "its mean is better here, which a pipeline check does not test"
 TITLES: dict[Outcome, str] = {
     "worse": "Worse than the baseline on the default task",
     "undecided": "Undecided on the default task",
@@ -56,14 +59,16 @@ class OwnTest(NamedTuple):
 
 def not_shown_section(folder: RunFolder) -> Section | None:
     """Who is not better than the baseline on the default task, and why; None where all are."""
-    found = not_shown(folder)
-    if not found:
+    found, checks = not_shown(folder), on_checks(folder)
+    if not found and not checks:
         return None
     read = HOW_TO_READ.format(baseline=folder.catalog.label(folder.catalog.baseline))
     blocks: list[Block] = [Paragraph(read)]
     for outcome in TITLES:
         if rows := [one for one in found if one.decision.outcome == outcome]:
             blocks.append(_table(outcome, rows))
+    if checks:
+        blocks.append(_table_of_checks(checks))
     return Section(key="not-shown", title=NOT_SHOWN, blocks=tuple(blocks))
 
 
@@ -82,6 +87,17 @@ def own_tests(folder: RunFolder) -> Iterator[OwnTest]:
             decision = planned(comparison, variant, base)
             if decision is not None:
                 yield OwnTest(comparison, variant, base, decision)
+
+
+def on_checks(folder: RunFolder) -> list[tuple[Comparison, str]]:
+    """Contenders whose default task is a pipeline check, with the comparison that shows them."""
+    return [
+        (comparison, variant)
+        for comparison in folder.comparisons
+        if comparison.pipeline_check
+        for variant in comparison.contenders
+        if variant in comparison.means and is_own(comparison, variant)
+    ]
 
 
 def is_own(comparison: Comparison, variant: str) -> bool:
@@ -109,6 +125,35 @@ def _table(outcome: Outcome, found: list[OwnTest]) -> TableBlock:
     )
 
 
+def _table_of_checks(found: list[tuple[Comparison, str]]) -> TableBlock:
+    return TableBlock(
+        key="not-shown-checks",
+        title=f"The default task is a pipeline check: {counted(len(found), 'contender')}",
+        columns=(
+            Column(title="Variant"),
+            Column(title="Task"),
+            *(Column(title=head, numeric=True) for head in ("Score", "Score of the baseline")),
+            Column(title="Why it does not appear here, as far as is known"),
+        ),
+        rows=tuple(_row_of_check(comparison, variant) for comparison, variant in found),
+    )
+
+
+def _row_of_check(comparison: Comparison, variant: str) -> tuple[TableCell, ...]:
+    known, base = comparison.catalog, comparison.baseline
+    sign = -1.0 if comparison.better == "lower" else 1.0
+    why = known.fact(variant, "does_not_show") or NO_REASON
+    if base in comparison.means and sign * fmean(comparison.differences(variant, base)) > 0:
+        why = BETTER_MEAN
+    return (
+        TableCell(text=known.label(variant), href=known.url(variant)),
+        TableCell(text=comparison.title),
+        TableCell(text=comparison.score_text(variant), sort=comparison.means[variant].estimate),
+        TableCell(text=comparison.score_text(base) if base in comparison.means else NO_VALUE),
+        TableCell(text=why),
+    )
+
+
 def _row(found: OwnTest) -> tuple[TableCell, ...]:
     comparison, variant, base, decision = found
     score = comparison.means[variant].estimate
@@ -130,7 +175,7 @@ def _difference(found: OwnTest) -> str:
         difference.high,
         signed=True,
         limits=found.comparison.ranked_by.limits,
-        seen=Seen.of(found.comparison.differences(found.variant, found.base)),
+        seen=Seen.of(found.comparison.gaps_of(difference, found.variant, found.base)),
     )
 
 

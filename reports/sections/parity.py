@@ -25,7 +25,8 @@ HOW_TO_READ = (
     "Trials are the learning rates that calibration tried of a variant before "
     "the run, on validation and on seeds that no run uses, and the settings that a study tried. A "
     "variant without trials has the rate that was chosen for the baseline, or that of the task. "
-    "`bench run --match params` (or flops) makes networks of equal size."
+    "`bench run --match params` gives networks equal numbers of parameters, `--match flops` equal "
+    "FLOPs and `--match time` equal times of a step."
 )
 
 

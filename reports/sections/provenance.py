@@ -170,7 +170,10 @@ def _command(folder: RunFolder, command: str) -> TableCell:
 def environment_section(folder: RunFolder) -> Section:
     """Machines and versions behind the numbers."""
     blocks: list[Block] = []
-    if len(folder.environments) > 1:
+    # a file is written at every start, also where no cell runs after it
+    used = Counter(outcome.record.environment for outcome in folder.outcomes)
+    known = {name: facts for name, facts in folder.environments.items() if name in used}
+    if len(used) > 1:
         blocks.append(
             Paragraph(
                 "Cells of this run have several environments. Times of different environments must "
@@ -178,8 +181,7 @@ def environment_section(folder: RunFolder) -> Section:
                 "warning",
             )
         )
-    for at, (name, facts) in enumerate(folder.environments.items(), start=1):
-        used = sum(outcome.record.environment == name for outcome in folder.outcomes)
+    for at, (name, facts) in enumerate(known.items(), start=1):
         rows = [
             (TableCell(text=clean(key)), TableCell(text=clean(value)))
             for key, value in _flat("", facts)
@@ -187,12 +189,12 @@ def environment_section(folder: RunFolder) -> Section:
         blocks.append(
             TableBlock(
                 key=f"environment-{at}",
-                title=f"Environment {clean(name)}, {counted(used, 'cell')}",
+                title=f"Environment {clean(name)}, {counted(used[name], 'cell')}",
                 columns=(Column(title="fact"), Column(title="value")),
                 rows=tuple(rows),
             )
         )
-    if not folder.environments:
+    if not known:
         blocks.append(Paragraph("No environment was stored.", "warning"))
     return Section(key="environment", title="Environment", blocks=tuple(blocks))
 

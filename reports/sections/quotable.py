@@ -1,6 +1,5 @@
 """A figure and a paragraph for each comparison that is small and has enough seeds to be quoted."""
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 
@@ -21,6 +20,8 @@ LEAST_SEEDS, MOST_VARIANTS = 5, 24
 """Of a comparison that a paper could quote in one paragraph."""
 SMALL_RUN = 8
 """Comparisons up to which a run has its paragraphs beside the choices, and not among details."""
+LEAST_PRINTED = 0.001
+"""Least p value that is printed, and the step between two that are below 0.1."""
 OPENINGS = (
     ("better", "significantly better"),
     ("worse", "significantly worse"),
@@ -152,7 +153,7 @@ def _tested(outcome: str, decisions: Sequence[Decision]) -> str:
     most = max(one.p_adjusted for one in decisions)
     if len(decisions) == 1:
         return f" ({p_text(most)})"
-    # a bound is rounded up, or it would be none
-    digits = 10.0 ** (1 - math.floor(math.log10(max(most, 1e-3))))
-    bound = p_text(math.ceil(most * digits) / digits if most >= 1e-3 else most)
-    return f" (each {bound.replace('=', '≤')})"
+    # a bound is rounded up to the digits that are printed, or it would be none
+    bound = round(most, 3) if most >= LEAST_PRINTED else most
+    text = p_text(bound if bound >= most else bound + LEAST_PRINTED)
+    return f" (each {text.replace('=', '≤')})"

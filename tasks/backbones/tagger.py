@@ -95,6 +95,9 @@ class Tagger(Backbone):
             Block(config, parts.attach(replace(place, layer=n)), first=n == 0)
             for n in range(config.layers)
         )
+        if not config.positions_each_layer:
+            for slot in self.variant_slots()[1:]:
+                slot.variant.give_up_input()
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         multiply_in(self, config.precision)

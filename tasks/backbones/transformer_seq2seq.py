@@ -153,6 +153,10 @@ class TransformerSeq2Seq(Backbone):
             Block(config, making.slot("causal", n), making.combiner(n), first=n == 0)
             for n in layers
         )
+        if not config.positions_each_layer:
+            for stack in (*self.encoders, self.decoder):
+                for block in self._blocks(stack)[1:]:
+                    block.own.variant.give_up_input()
         self.encoder_norms = nn.ModuleList(last_norm(config) for _ in sources)
         self.decoder_norm = last_norm(config)
         self.project = vocabulary_matrix(width, sizes.target_vocab, config.precision)

@@ -91,6 +91,7 @@ class Offset(Task):
             backbone="transformer_decoder[width=64,layers=1]",
             protocol="adam[steps=500,batch=32,evaluate_every=100,stop_at=0.995]",
             seconds=4.0,
+            seeds=3,
         ),
         "standard": TaskPreset(
             options="offset[length=24,beyond=192]",

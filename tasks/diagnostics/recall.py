@@ -110,6 +110,7 @@ class Recall(Task):
             protocol="adam[lr=0.005,steps=500,batch=32,evaluate_every=100,stop_at=0.99]",
             seconds=2.0,
             shared=True,
+            seeds=4,
         ),
         "standard": TaskPreset(
             options="recall[pairs=16,more_pairs=32,vocab=128]",

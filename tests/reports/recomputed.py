@@ -34,8 +34,6 @@ RANKED = (
 LEVEL = 0.05
 SAME = ["task", "slot", "dtype", "device"]
 """Cells that differ in one of these are never compared."""
-SPLITS = ["backbone", "protocol", "impl", "revisions"]
-"""Cells that differ in these are compared, unless a variant has two of a seed."""
 SIZES = ("length", "source_length", "difficulty", "digits", "facts")
 """Axes along which a test is harder where they are larger."""
 
@@ -102,7 +100,7 @@ class Pack:
         return [
             Compared(self, rows[rows["cell"].isin(set(group["cell"]))])
             for _, alike in cells.groupby(SAME)
-            for group in _apart(alike, SPLITS)
+            for group in comparisons_of(alike)
         ]
 
     def non_neural(self, task: str, metric: str) -> dict[str, "pd.Series[float]"]:
@@ -121,25 +119,27 @@ def pack_of(name: str) -> Pack:
     return Pack(name)
 
 
-def _apart(cells: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
-    """Split by one column after another while a variant has two cells of a seed."""
-    if not columns or not cells.duplicated(["variant", "seed"]).any():
-        yield cells
-        return
-    first, *rest = columns
-    key = cells[first].map(_networks(cells)) if first == "backbone" else cells[first]
-    for _, part in cells.groupby(key):
-        yield from _apart(part, rest)
+def comparisons_of(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Split cells that are the same in `SAME` by the networks, then by settings, that are doubled.
+
+    Cells that differ in a network or a setting are compared, unless a variant has two of a seed.
+    """
+    place = cells["backbone"].map(_networks(cells))
+    for _, alike in cells.groupby(place):
+        yield from _apart(alike)
 
 
 def _networks(cells: pd.DataFrame) -> dict[str, str]:
     """Each network to the one that it is nearest to, of those that a variant has beside others.
 
-    The network that most variants have is one of these.
+    The network that most variants have is one of these. Where no variant has several, all are one.
     """
-    doubled = cells[cells.duplicated(["variant", "seed"], keep=False)]
+    held = cells.groupby(["variant", "seed"])["backbone"].agg(set)
+    doubled = {network for one in held if len(one) > 1 for network in one}
+    if not doubled:
+        return dict.fromkeys(cells["backbone"], "")
     uses = cells.groupby("backbone")["variant"].nunique()
-    hosts = sorted({*doubled["backbone"], uses.idxmax()})
+    hosts = sorted({*doubled, uses.idxmax()})
     found = {}
     for network in cells["backbone"].unique():
         name, mine = options(network)
@@ -151,6 +151,58 @@ def _networks(cells: pd.DataFrame) -> dict[str, str]:
                 near.append((sum(mine.get(key) != theirs.get(key) for key in keys), host))
         found[network] = min(near)[1] if near else network
     return found
+
+
+def facts(selector: str, path: str = "") -> dict[str, str]:
+    """Name and options of a selector, and of a selector inside, each by the way to it."""
+    name, given = options(selector)
+    found = {path: name}
+    for key, value in given.items():
+        found |= facts(value, f"{path}/{key}") if "[" in value else {f"{path}/{key}": value}
+    return found
+
+
+def settings(cells: pd.DataFrame) -> pd.DataFrame:
+    """A line a cell, and a column a setting: option of the protocol, code, revision of a part."""
+    lines = []
+    for protocol, impl, revisions in zip(
+        cells["protocol"], cells["impl"], cells["revisions"], strict=True
+    ):
+        line = {(0, path): value for path, value in facts(protocol).items()}
+        line[1, "impl"] = impl
+        for part in revisions.split():
+            name, number = part.split(":")
+            line[2, name] = number
+        lines.append(line)
+    known = sorted({key for line in lines for key in line})
+    return pd.DataFrame(
+        {str(at): [line.get(key, "") for line in lines] for at, key in enumerate(known)},
+        index=cells.index,
+    )
+
+
+def _apart(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Split by the setting of which most variants have several values for a seed, and go on.
+
+    Of several such settings it is the one with the fewest values. Who has none of these values
+    stands with the value that most variants have.
+    """
+    best: tuple[int, int] | None = None
+    place = pd.Series(dtype=object)
+    for _, value in settings(cells).items():
+        held = value.groupby([cells["variant"], cells["seed"]]).agg(set)
+        held = held[held.map(len) > 1]
+        hosts = sorted({one for values in held for one in values})
+        rank = (-held.index.get_level_values("variant").nunique(), len(hosts))
+        if hosts and (best is None or rank < best):
+            users = {host: cells.loc[value == host, "variant"].nunique() for host in hosts}
+            most = max(hosts, key=lambda host: users[host])
+            best, place = rank, value.where(value.isin(hosts), most)
+    if best is None:
+        yield cells
+        return
+    for _, part in cells.groupby(place):
+        yield from _apart(part)
 
 
 class Compared:

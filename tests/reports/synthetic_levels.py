@@ -1,13 +1,13 @@
 """Runs in which a level was chosen for each task and variant, so that what is decided is known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_run import write_run
 
 from reports.folder import RunFolder, read_folder
-from results.row import Row
+from results.row import Record, Row
 
 UNIFORM = "no_attention"
 OTHER = "scaled_dot"
@@ -19,7 +19,53 @@ SEEDS = (0.0, 0.001, 0.003)
 Levels = Mapping[str, float]
 TIED: Levels = {BASE: 0.90, OTHER: 0.9005, UNIFORM: 0.30}
 DECIDED: Levels = {BASE: 0.50, NEW: 0.90, UNIFORM: 0.30}
+Scores = Mapping[str, Sequence[float | None]]
+"""Variant -> score of each seed; None of one that diverged."""
 NOTHING: Levels = {BASE: 0.300, OTHER: 0.3005, UNIFORM: 0.3002}
+
+
+def of_seeds(
+    path: Path,
+    scores: Scores,
+    more: Mapping[str, Scores] | None = None,
+    *,
+    curves: bool = False,
+    **changes: object,
+) -> RunFolder:
+    """A run with the score of each seed.
+
+    Args:
+        path: Folder to write.
+        scores: Of the task `copying`.
+        more: Of other tasks, by name.
+        curves: Whether validation along training is stored, which ends at the score.
+        changes: What the catalog says instead.
+    """
+    tasks = {"copying": scores, **(more or {})}
+    known = {**catalog(), **changes}
+    known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
+    one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
+    known["tasks"] = {name: {**one, "short": name, "primary": METRIC} for name in tasks}
+    records = [
+        _of_seed(name, variant, seed, value, curves=curves)
+        for name, found in tasks.items()
+        for variant, values in found.items()
+        for seed, value in enumerate(values)
+    ]
+    return read_folder(write_run(path, records=records, catalog_data=known, tasks=[*tasks]))
+
+
+def _of_seed(task: str, variant: str, seed: int, value: float | None, *, curves: bool) -> Record:
+    cell = quality_cell(task, variant, seed)
+    if value is None:
+        return record(cell, "diverged", detail="loss is nan at step 37.")
+    rows = [Row(metric=METRIC, value=value, split=split) for split in ("validation", "test")]
+    along = {50.0: 0.2, 100.0 + seed: value} if curves else {}
+    rows += [
+        Row(metric=METRIC, value=height, split="validation", axis="step", x=x)
+        for x, height in along.items()
+    ]
+    return record(cell, "ok", rows)
 
 
 def written(
@@ -27,6 +73,7 @@ def written(
     tasks: Mapping[str, Levels],
     *,
     steps: Mapping[str, float] | None = None,
+    parameters: Mapping[str, float] | None = None,
     by_length: Mapping[str, Mapping[int, float]] | None = None,
     without: Mapping[str, float] | None = None,
     ended: Levels | None = None,
@@ -68,6 +115,8 @@ def written(
                     Row(metric=ranked, value=value, split="test"),
                     Row(metric="train_step_time_ms", value=step + 0.01 * seed),
                 ]
+                if variant in (parameters or {}):
+                    rows.append(Row(metric="parameters_count", value=parameters[variant]))
                 rows += [
                     Row(metric=METRIC, value=far + SEEDS[(seed + at) % 3] / 9, split="test",
                         axis="length", x=float(length))

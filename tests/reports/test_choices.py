@@ -76,6 +76,17 @@ def test_of_tied_variants_the_cheaper_one_is_chosen_and_the_sentence_says_why(tm
     )
 
 
+@pytest.mark.parametrize(
+    ("count", "marks"),
+    [(1090.0, ()), (1300.0, ("+30 % parameters",)), (500.0, ("-50 % parameters",))],
+)
+def test_a_choice_of_another_size_says_so(tmp_path: Path, count: float, marks: tuple[str, ...]):
+    sizes = {BASE: 1000.0, NEW: count}
+    folder = written(tmp_path / "run", {"copying": DECIDED}, parameters=sizes)
+    (row,) = rows(folder)
+    assert (row["Variant"].text, row["Variant"].marks) == ("shaw_rpr", marks)
+
+
 def test_variants_that_no_rule_tells_apart_are_counted(tmp_path: Path):
     equal = {BASE: 0.5, NEW: 0.9, OTHER: 0.9, UNIFORM: 0.3}
     folder = written(tmp_path / "run", {"copying": equal})
@@ -224,7 +235,7 @@ def test_many_uses_fill_twelve_rows_at_most_and_none_is_lost(tmp_path: Path):
     assert table.rows[-2][0].text == "4 other uses"
     assert table.rows[-1][0].text == "2 other uses"
     assert table.rows[-2][3].text == (
-        "Nothing is significantly better than bahdanau, which is tied with the best in 4 of 4 "
+        "No choice is significantly better than bahdanau, which is tied with the best in 4 of 4 "
         "uses. The choices are in the table “A choice for each of the other uses”"
     )
     assert "better also for use of d7, use of d8 and use of d9" in " ".join(table.notes)

@@ -50,6 +50,46 @@ def test_commands_of_several_folders_say_who_joined_them(tmp_path: Path) -> None
     assert joined not in document(folder_with(tmp_path / "one", {"commands": one})).lead
 
 
+PROMISES = ("computes everything again", "compute everything again")
+
+
+def test_a_published_page_does_not_promise_what_later_code_does(tmp_path: Path) -> None:
+    two, one = (
+        folder_with(tmp_path / str(len(commands)), {"commands": commands})
+        for commands in ([RUN, LOOK], [RUN])
+    )
+    assert "The commands below made these cells, in this order." in document(two, publish=True).lead
+    assert "The command below made these cells." in document(one, publish=True).lead
+    for lead in (document(two, publish=True).lead, document(one, publish=True).lead):
+        assert not any(promise in lead for promise in PROMISES)
+
+
+def test_beside_known_limits_nothing_is_promised(tmp_path: Path) -> None:
+    facts = {"commands": [RUN], "notes": ["The command plans twelve cells more."]}
+    lead = document(folder_with(tmp_path / "run", facts)).lead
+    assert "The command below made these cells." in lead
+    assert not any(promise in lead for promise in PROMISES)
+
+
+def test_a_run_that_took_over_cells_says_so(tmp_path: Path) -> None:
+    again = f"{RUN} --reuse quick.parquet"
+    lead = document(folder_with(tmp_path / "run", {"commands": [again]})).lead
+    assert (
+        "The command below made these cells. With “--reuse” a command took over cells that were "
+        "finished before."
+    ) in lead
+
+
+def test_presets_are_named_however_they_were_typed(tmp_path: Path) -> None:
+    commands = [
+        f"{RUN} --preset=families",
+        f"{RUN} --preset modern --out=runs/--preset",
+        f"{RUN} --cell 'x --presets=none'",
+    ]
+    folder = folder_with(tmp_path / "run", {"commands": commands, "preset": "quick"})
+    assert dict(document(folder).facts)["Preset"] == "families, modern, quick"
+
+
 def test_one_command_is_called_one_and_none_is_not_claimed(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"commands": [RUN]})
     assert document(folder).commands == (RUN,)

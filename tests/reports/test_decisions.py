@@ -1,20 +1,18 @@
 """What was decided: counts of primary hypotheses, and what is no evidence."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from scipy import stats
-from synthetic import catalog, quality_cell, record
-from synthetic_levels import BASE, DECIDED, METRIC, NEW, OTHER, TIED, UNIFORM, written
-from synthetic_run import markdown_of, write_run
+from synthetic_levels import BASE, DECIDED, NEW, OTHER, TIED, UNIFORM, of_seeds, written
+from synthetic_run import markdown_of
 
 from reports import tested
 from reports.blocks import NO_VALUE, Bullets, TableBlock, TableCell
 from reports.evidence import evidence_text
-from reports.folder import RunFolder, read_folder
+from reports.folder import RunFolder
 from reports.needs import beats, needs
 from reports.ranked_table.marks import legend_of_marks, marks
 from reports.ranked_table.verdicts import (
@@ -28,29 +26,10 @@ from reports.render import render
 from reports.result_sentence import headline
 from reports.sections.data_sources import NO_EVIDENCE, caveats
 from reports.sections.decisions import decisions_section, left_out, scope
-from reports.sections.decisions_table import _detectable
+from reports.sections.decisions_table import MARGIN_HELP, _detectable
 from reports.sections.findings import _overall, _task
 from reports.sections.uses_of_attention import verdict
-from results.row import Row
 from results.statistics import MOST_SEEDS, Hypothesis
-
-
-def of_seeds(path: Path, levels: Mapping[str, tuple[float, ...]], **changes: object) -> RunFolder:
-    """A run of one task with the score of each seed."""
-    known = {**catalog(), **changes}
-    known["variants"][UNIFORM]["control"] = "uniform_baseline"  # type: ignore[index]  # a plain dictionary
-    one = next(iter(known["tasks"].values()))  # type: ignore[union-attr]  # a plain dictionary
-    known["tasks"] = {"copying": {**one, "short": "copying", "primary": METRIC}}
-    records = [
-        record(
-            quality_cell("copying", name, seed),
-            "ok",
-            [Row(metric=METRIC, value=value, split=split) for split in ("validation", "test")],
-        )
-        for name, values in levels.items()
-        for seed, value in enumerate(values)
-    ]
-    return read_folder(write_run(path, records=records, catalog_data=known, tasks=["copying"]))
 
 
 def checked(folder: RunFolder, task: str, why: str) -> RunFolder:
@@ -310,6 +289,50 @@ def test_a_margin_that_all_comparisons_share_is_a_sentence_and_no_column(tmp_pat
     assert "No margin was fixed for these metrics" in notes
     _, notes = table_and_notes(with_margins(folder, 0.05))
     assert "within 0.0500 of zero" in notes
+
+
+def test_a_significant_difference_below_the_margin_is_better_and_the_page_says_which_goes_first(
+    tmp_path: Path,
+) -> None:
+    seeds = {
+        BASE: (0.500, 0.501, 0.503), NEW: (0.521, 0.522, 0.523), UNIFORM: (0.30, 0.302, 0.301),
+    }  # fmt: skip
+    folder = with_margins(of_seeds(tmp_path / "run", seeds), 0.05)
+    (comparison,) = folder.comparisons
+    found = comparison.primary[Hypothesis(NEW, BASE)]
+    assert found.p_equivalent < 0.05
+    assert found.outcome == "better"
+    _, notes = table_and_notes(folder)
+    assert (
+        "A significant difference counts as better or worse, even if it is smaller than the "
+        "margin. Of the others, one is called equivalent if two one-sided tests show that it lies "
+        "within 0.0500 of zero."
+    ) in notes
+    assert "significant all the same" not in notes + MARGIN_HELP
+
+
+def test_where_margins_differ_the_page_says_which_goes_first_too(tmp_path: Path) -> None:
+    folder = with_margins(written(tmp_path / "run", {"copying": DECIDED, "sorting": TIED}), 0.05)
+    known = folder.catalog
+    known.tasks = {**known.tasks, "sorting": replace(known.task("sorting"), margin=0.02)}
+    rows, notes = table_and_notes(folder)
+    assert sorted(row["Margin"] for row in rows) == ["0.0200", "0.0500"]
+    assert notes.startswith(f"{MARGIN_HELP} Comparisons of which most is decided come first.")
+    assert MARGIN_HELP.startswith("A significant difference counts as better or worse, even if ")
+
+
+def test_the_median_of_an_even_number_of_tests_lies_between_the_middle_two(tmp_path: Path) -> None:
+    seeds = {
+        BASE: (0.50, 0.51, 0.53), NEW: (0.52, 0.55, 0.51), OTHER: (0.5, 0.7, 0.6),
+        "luong_general": (0.50, 0.501, 0.502), "lstmn": (0.40, 0.45, 0.43),
+    }  # fmt: skip
+    folder = of_seeds(tmp_path / "run", seeds)
+    (comparison,) = folder.comparisons
+    tests = sorted(one.detectable for one in comparison.primary.values())
+    assert len(tests) == 4
+    assert tests[1] < 0.99 * tests[2]
+    detectable, _ = shown_of(folder)
+    assert detectable.sort == pytest.approx((tests[1] + tests[2]) / 2)
 
 
 def test_comparisons_of_which_most_is_decided_come_first(tmp_path: Path) -> None:

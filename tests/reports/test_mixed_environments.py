@@ -9,7 +9,7 @@ from synthetic_run import quality_records, write_run
 
 from reports.folder import read_folder
 from reports.render import render
-from reports.sections.mixed_environments import mixed_environments, places_of
+from reports.sections.mixed_environments import mixed_environments, places_of, several_commits
 
 TASK = next(iter(TASKS))
 
@@ -85,6 +85,16 @@ def test_another_commit_with_the_same_code_says_so(tmp_path, records):
     folder = read_folder(folder_of(tmp_path / "two", of_two, git_revision="0000000000"))
     (sentence,) = mixed_environments(folder, folder.comparisons[0])
     assert "the same code" not in sentence
+
+
+def test_a_summary_of_comparisons_of_several_commits_says_so(tmp_path, records):
+    folder = read_folder(folder_of(tmp_path / "one", records, git_revision="0000000000"))
+    (sentence,) = several_commits(folder, folder.comparisons)
+    assert "were made by 2 commits: 0000000000 and " in sentence
+    assert "In all but 1 of them all cells are of one commit." in sentence
+    assert sentence in render(folder.path).markdown.read_text(encoding="utf-8")
+    same = read_folder(folder_of(tmp_path / "same", records, cpu="Abacus"))
+    assert several_commits(same, same.comparisons) == []
 
 
 def test_facts_that_decide_nothing_are_not_told(tmp_path, records):

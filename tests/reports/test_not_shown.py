@@ -122,6 +122,20 @@ def test_the_order_of_options_makes_no_other_task(tmp_path: Path) -> None:
     assert [one.variant for one in not_shown(folder)] == [NEW]
 
 
+def test_contenders_on_a_pipeline_check_have_a_table_of_their_own(tmp_path: Path) -> None:
+    folder = told(tmp_path / "run")
+    (comparison,) = folder.comparisons
+    check = replace(folder.catalog.task(comparison.task), pipeline_check="It is small.")
+    folder.catalog.tasks = {**folder.catalog.tasks, comparison.task: check}
+    (table,) = tables(not_shown_section(folder))
+    assert table.title == "The default task is a pipeline check: 2 contenders"
+    assert [[row[at].text for at in (0, 1, 4)] for row in table.rows] == [
+        ["shaw_rpr", "copying", WHY],
+        ["scaled_dot", "copying", "no reason is known"],
+    ]
+    assert table.rows[0][3].text == comparison.score_text(BASE)
+
+
 def test_where_all_are_better_there_is_no_section(tmp_path: Path) -> None:
     folder = written(tmp_path / "run", {"copying": {BASE: 0.5, NEW: 0.9, UNIFORM: 0.3}})
     assert not_shown_section(folder) is None
@@ -154,7 +168,7 @@ def test_every_contender_of_quick_is_better_on_its_own_task_or_listed_with_a_rea
     quick: RunFolder,
 ) -> None:
     listed = {
-        (row[0].text, row[1].text): row[5].text
+        (row[0].text, row[1].text): row[-1].text
         for table in tables(not_shown_section(quick))
         for row in table.rows
     }

@@ -3,15 +3,20 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_run import write_run
 
 from reports.blocks import Figure, Paragraph
 from reports.folder import RunFolder, read_folder
-from reports.sections.quotable import MOST_VARIANTS, SMALL_RUN, quotable_section
+from reports.sections.quotable import MOST_VARIANTS, SMALL_RUN, _tested, quotable_section
 from results.row import Row
+from results.statistics import Decision
 
 METRIC, UNIFORM, NEW, OTHER = "token_accuracy", "no_attention", "shaw_rpr[clip=16]", "scaled_dot"
 LEVELS = {BASE: 0.50, NEW: 0.90, OTHER: 0.5002, UNIFORM: 0.30}
@@ -87,6 +92,33 @@ def test_few_seeds_or_many_variants_are_not_quoted(tmp_path: Path):
     assert quotable_section(folder(tmp_path / "few", seeds=4)) is None
     many = {BASE: 0.5, **{f"{NEW[:-1]},heads={at}]": 0.5 for at in range(MOST_VARIANTS)}}
     assert quotable_section(folder(tmp_path / "many", levels=many)) is None
+
+
+def bound_of(*p_values: float) -> str:
+    """What is printed of the p values of several variants."""
+    decisions = [cast(Decision, SimpleNamespace(p_adjusted=p)) for p in p_values]
+    return _tested("better", decisions)
+
+
+@pytest.mark.parametrize(
+    ("most", "printed"),
+    [
+        (0.0091, "(each p ≤ 0.010)"),
+        (0.009, "(each p ≤ 0.009)"),
+        (0.007, "(each p ≤ 0.007)"),
+        (0.0121, "(each p ≤ 0.013)"),
+        (0.001, "(each p ≤ 0.001)"),
+        (0.0009, "(each p < 0.001)"),
+    ],
+)
+def test_the_bound_of_several_p_values_is_rounded_up(most: float, printed: str):
+    assert bound_of(0.0002, most).strip() == printed
+
+
+@given(st.floats(min_value=0.001, max_value=0.05))
+def test_no_p_value_exceeds_the_bound_that_is_printed(most: float):
+    printed = bound_of(0.0002, most).strip(" ()").removeprefix("each p ≤ ")
+    assert most <= float(printed) < most + 0.0011
 
 
 def test_an_interval_that_would_leave_the_range_is_drawn_from_seed_to_seed(tmp_path: Path):

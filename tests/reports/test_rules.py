@@ -240,7 +240,7 @@ def test_a_clear_winner_is_chosen(tmp_path: Path) -> None:
     ]
     folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
     text = markdown_of(render(folder))
-    assert "Choose scaled_dot. No other variant is among the best" in text
+    assert "Choose scaled_dot. No other contender is among the best" in text
     assert "Significantly better than bahdanau: scaled_dot." in text
 
 

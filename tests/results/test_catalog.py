@@ -148,3 +148,20 @@ def test_an_input_ablation_and_a_pipeline_check_decide_nothing():
     assert not over.decides("recall[pairs=8]", network)
     assert not over.decides("recall[pairs=8]", "rnn_decoder")
     assert over.decides("recall[pairs=8]", "transformer_decoder")
+
+
+def test_an_ablation_keeps_what_others_of_its_base_changed_and_drops_that_of_another_base():
+    def changes(base, *names):
+        change = ChangedAxis(base=base, axis="score", value="x")
+        return {name: CatalogVariant(title="T", ablation=change) for name in names}
+
+    held = RunCatalog(variants={**changes("b", "one", "c"), "b": CatalogVariant()}, baseline="b")
+    assert held.ablated == {"b"}
+    same = held.merged(RunCatalog(variants=changes("b", "two"), baseline="b"))
+    assert {name for name, one in same.variants.items() if one.ablation} == {"one", "two", "c"}
+    plain = held.merged(RunCatalog(variants={"one": CatalogVariant()}))
+    assert plain.variants["one"].ablation == held.variants["one"].ablation
+    later = {**changes("c", "one", "b"), "c": CatalogVariant()}
+    other = held.merged(RunCatalog(variants=later, baseline="c"))
+    assert other.ablated == {"c"}
+    assert other.variants["c"].ablation is None

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 
 import variants
 from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
-from bench.api.registry import listed_variants
+from bench.api.registry import listed_variants, registrations
 
 variants.load_all()
 NAMES = sorted(listed_variants())
@@ -48,6 +49,63 @@ def test_what_is_more_than_attention_is_refused_or_asked_for(selector, lost):
     with pytest.raises(Refused, match=f"build would leave out its .*{lost}"):
         variants.build(selector, dim=8, regime="cross")
     assert variants.build(selector, dim=8, regime="cross", attention_only=True) is not None
+
+
+def moved(attention, x, **options):
+    """How much the answer to the last token changes where all earlier ones are reversed."""
+    turned = torch.cat((x[:, :-1].flip(1), x[:, -1:]), 1)
+    before, after = (attention.eval()(one, **options)[:, -1] for one in (x, turned))
+    return float((before - after).detach().abs().max())
+
+
+@pytest.mark.parametrize("name", sorted(registrations("position")))
+def test_every_position_tells_the_order_or_is_refused(name):
+    labels = torch.arange(72).view(2, 6, 6) % 5  # of places, whatever stands there
+    refused = []
+    for regime in ("self", "causal"):
+        selector = f"additive[position={name}]"
+        try:
+            attention = variants.build(selector, dim=8, heads=2, relations=5, regime=regime)
+        except Refused as reason:
+            refused.append(str(reason))
+            continue
+        with torch.no_grad():  # many start as zeros
+            for one in attention.variant.positions[0].parameters():
+                one.copy_(drawn(1, *one.shape)[0])
+        assert moved(attention, drawn(2, 6, 8), extras={"relation": labels}) > 1e-3
+    assert len(refused) < 2 or all("would leave them out" in one for one in refused)
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "sinusoid",
+        "learned[max_length=4]",
+        "shaw_rpr[position=shaw_rpr+sinusoid]",
+        "linear_attention[position=sinusoid]",
+    ],
+)
+def test_positions_of_the_input_are_asked_for_and_added_by_a_call(selector):
+    with pytest.raises(Refused, match=r"attention_only=True, .* attention\.variant\.embed\(x, off"):
+        variants.build(selector, dim=8, heads=2)
+    with pytest.raises(Refused, match="adds positions to the input of a network"):
+        variants.as_multihead(selector, 8, 2)
+    attention = variants.build(selector, dim=8, heads=2, attention_only=True)
+    x = drawn(2, 4, 8)
+    turned = torch.cat((x[:, :-1].flip(1), x[:, -1:]), 1)
+    before, after = (attention(attention.variant.embed(one, 0))[:, -1] for one in (x, turned))
+    assert (before - after).abs().max() > 1e-3
+
+
+def test_what_is_called_adds_learned_places_which_learn_and_end():
+    options = {"dim": 8, "regime": "causal", "attention_only": True}
+    attention = variants.build("learned[max_length=4]", **options)
+    embed = attention.variant.embed
+    attention(embed(drawn(2, 3, 8), 1)).sum().backward()
+    learned = attention.variant.positions[0].table.grad.abs().sum(1) > 0
+    assert learned.tolist() == [False, True, True, True]
+    with pytest.raises(Refused, match="the sequence has 9 tokens"):
+        embed(drawn(2, 9, 8), 0)
 
 
 @pytest.mark.parametrize("impl", ["SDPA", "foo", ""])
@@ -285,6 +343,76 @@ def test_an_output_is_a_layer():
     nll = layer.nll(*given, targets=targets, mask=mask, extended=extended, num_extra=3)
     chosen = found.gather(-1, targets[..., None])[..., 0]
     torch.testing.assert_close(nll, torch.where(mask, -chosen, 0.0))
+
+
+OUTPUTS = sorted(registrations("output"))
+COUNTING = ["lexicon_bias", "lexicon_linear"]
+PAIRS = [([4, 5, 6], [5, 6, 4]), ([5, 4, 11], [6, 5, 12]), ([6, 2], [4, 2])] * 5
+"""Words 4 to 6 and their translations; 11 and 12 are words that the vocabulary lacks."""
+
+
+def output_layer(selector, dtype=torch.float32, size=1.0):
+    """A layer, and what a decoder hands it: three steps, five source words, one of them unknown."""
+    torch.manual_seed(0)
+    attention = variants.build("additive", dim=6, source_dim=8, regime="cross").to(dtype)
+    sizes = {"vocab": 10, "state_dim": 6, "context_dim": 8, "word_dim": 4, "unk": 3}
+    layer = variants.build_output(selector, **sizes).to(dtype)
+    memory = attention.prepare(drawn(2, 5, 8).to(dtype))
+    states = size * drawn(2, 3, 6, seed=1).to(dtype)
+    context, attended = attention.attend(states, memory, attention.start(memory, states))
+    extended = torch.tensor([[4, 5, 10, 6, 2], [7, 10, 4, 5, 2]])
+    given = (states, context, drawn(2, 3, 4, seed=2).to(dtype), attended, memory)
+    return layer, partial(layer, *given, extended=extended, num_extra=1), given
+
+
+@pytest.mark.parametrize("selector", OUTPUTS)
+def test_every_output_takes_words_beyond_the_vocabulary(selector):
+    layer, ask, given = output_layer(selector)
+    layer.fit(PAIRS)
+    found = ask()
+    assert found.shape == (2, 3, 11)
+    torch.testing.assert_close(found.exp().sum(-1), torch.ones(2, 3))
+    targets = torch.tensor([[4, 10, 2], [5, 7, 2]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    nll = layer.nll(*given, targets=targets, mask=mask, **ask.keywords)
+    assert nll.isfinite().all()
+    assert (nll.flatten()[:2] > 0).all()
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-4])
+@pytest.mark.parametrize("selector", OUTPUTS)
+def test_half_precision_has_an_answer_to_states_of_zeros_or_of_small_numbers(selector, size):
+    wide, half = (output_layer(selector, dtype, size)[:2] for dtype in (torch.float32, torch.half))
+    for layer, _ in (wide, half):
+        layer.fit(PAIRS)
+    found, wanted = (ask().float().exp() for _, ask in (half, wide))
+    torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("selector", COUNTING)
+def test_an_output_that_counts_pairs_says_so_where_it_has_none(selector):
+    layer, ask, given = output_layer(selector)
+    wanted = {"targets": torch.ones(2, 3).long(), "mask": torch.ones(2, 3).bool()}
+    for call in (ask, partial(layer.nll, *given, **wanted, **ask.keywords)):
+        with pytest.raises(Refused, match=r"estimates its table .*; call fit\(pairs\)"):
+            call()
+    layer.fit(PAIRS)
+    assert layer.output.lexicon.ids[4, 0] == 5
+    assert layer.output.lexicon.chances[4, 0] > 0.3
+    again, ask_again, _ = output_layer(selector)
+    again.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(ask_again(), ask())
+
+
+def test_other_outputs_count_nothing_and_need_no_pairs():
+    counted = []
+    for selector in OUTPUTS:
+        layer, ask, _ = output_layer(selector)
+        if layer.output.fit_pairs:
+            counted.append(selector)
+        else:
+            assert ask().isfinite().any()
+    assert counted == COUNTING
 
 
 @pytest.mark.parametrize("name", ["scaled_dot[normalizer=hardmax]", "max_readout"])

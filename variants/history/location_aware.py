@@ -1,7 +1,7 @@
 """Location awareness: the score sees the weights of the step before, through convolutions.
 
 Chorowski, Bahdanau, Serdyuk, Cho & Bengio, 2015, "Attention-based models for speech recognition",
-https://arxiv.org/abs/1506.07503, section 2.1, equations 8 and 9.
+https://arxiv.org/abs/1506.07503, section 2.2, equations 8 and 9.
 
 Deviations: before the first query all weights are zero; with several heads each convolves its own.
 """
@@ -51,7 +51,7 @@ class LocationAwareConfig(Config):
     citation=Citation(
         text="Chorowski et al., 2015",
         url="https://arxiv.org/abs/1506.07503",
-        where="section 2.1, equations 8 and 9",
+        where="section 2.2, equations 8 and 9",
     ),
 )
 class LocationAware(History):
@@ -127,7 +127,7 @@ register_recipe(
     module=__name__,
     title="Additive attention that sees its last weights",
     citation=Citation(
-        text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.1"
+        text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.2"
     ),
     cost=1.8,
     default_task=DefaultTask(task="transduction[rule=copy]"),

@@ -71,6 +71,8 @@ class DeltaNet(Turned, StateRecurrence):
     Time O(L E (Ev + chunk)) per head.
     """
 
+    turned_alike = "a delta rule compares keys with keys"
+
     def __init__(self, config: DeltaNetConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
         self.reach = config.reach

@@ -4,10 +4,10 @@ Ye et al., 2025, "Differential transformer", https://arxiv.org/abs/2410.05258, s
 
 Deviations: lambda starts near 0.8 in every layer, which the paper has as its second strategy; its
 first one grows with the layer (`by_layer=true`). One query and key of a head are cut into the two
-pairs, so that the width of a head here is that of a value, twice the paper's d. Rotary positions
-are those that `position=rope` asks for, and turn each of the pairs by the same angles. Other
-positions add to the energies of each map, by the same tables, and read the query and the key of
-that map.
+pairs, so that the width of a head here is that of a value, twice the paper's d. The last unit of an
+odd width belongs to both pairs, and no position turns or scales it. Rotary positions are those that
+`position=rope` asks for, and turn each of the pairs by the same angles. Other positions add to the
+energies of each map, by the same tables, and read the query and the key of that map.
 """
 
 import math
@@ -98,6 +98,8 @@ class Differential(Biased):
             self.begin = START - 0.6 * math.exp(-0.3 * dims.layer)
         self.map_width = width = dims.key_width // 2
         self.maps = (slice(0, width), slice(width, 2 * width))
+        self.shares_last = dims.key_width % 2 == 1
+        self.scale = (width + self.shares_last) ** -0.5
         self.added = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))
         self.taken = nn.Parameter(DEVIATION * torch.randn(2, self.map_width))
         self.gain: nn.Parameter | None = None
@@ -166,11 +168,9 @@ class Differential(Biased):
         # a single query reads the values once, by the difference of its two rows of weights
         several = call.query.shape[2] > 1
         if several and self.impl == "auto" and not want_weights and not self.adds_to_energies:
-            source, scale = call.memory.source, self.map_width**-0.5
-            one, two = (
-                read_softmax(call, call.query[..., m], source.key[..., m], source.value, scale)
-                for m in self.maps
-            )
+            query, key, value = call.query, call.memory.source.key, call.memory.source.value
+            read = ((self._read(x[..., m], x) for x in (query, key)) for m in self.maps)
+            one, two = (read_softmax(call, q, k, value, self.scale) for q, k in read)
             output = one - self.share().to(one.dtype) * two
             return MixResult(self._normalized(output), None, carried, {})
         first, second = (
@@ -185,9 +185,16 @@ class Differential(Biased):
         source = call.memory.source
         memory = replace(call.memory, source=source.with_key(source.key[..., part]))
         one = replace(call, query=call.query[..., part], memory=memory)
-        key = expand_heads(memory.source.key, self.dims.heads)
-        energy = self.map_width**-0.5 * one.query @ key.transpose(2, 3)
+        query = self._read(one.query, call.query)
+        key = expand_heads(self._read(memory.source.key, source.key), self.dims.heads)
+        energy = self.scale * query @ key.transpose(2, 3)
         return biased(energy, self.position_energy(one))
+
+    def _read(
+        self, half: Float[Tensor, "B H n D"], whole: Float[Tensor, "B H n E"]
+    ) -> Float[Tensor, "B H n Em"]:
+        """What a map reads of queries or keys: its half, and the last unit of an odd width."""
+        return torch.cat((half, whole[..., -1:]), -1) if self.shares_last else half
 
     def _normalized(self, output: Mixed) -> Mixed:
         if self.gain is None:
@@ -219,7 +226,7 @@ class Differential(Biased):
             seen = [s <= t or self.dims.regime != "causal" for s in range(num_keys)]
             key = source.key[0, head // group]
             maps = [
-                self._oracle_map(query[head, t, part], key[:, part], added[head, t], seen)
+                self._oracle_map(query[head, t], key, part, added[head, t], seen)
                 for part, added in zip(self.maps, more, strict=True)
             ]
             weights.append(maps[0] - share * maps[1])
@@ -241,16 +248,20 @@ class Differential(Biased):
 
     def _oracle_map(
         self,
-        query: Float[Tensor, " Em"],
-        key: Float[Tensor, "S Em"],
+        query: Float[Tensor, " E"],
+        key: Float[Tensor, "S E"],
+        part: slice,
         added: Float[Tensor, " S"],
         seen: list[bool],
     ) -> Float[Tensor, " S"]:
         """One map of one query, with what positions add, key by key."""
         zero, energies = query.new_zeros(()), []
+        units = [*range(part.start, part.stop)]
+        if len(query) % 2:
+            units.append(len(query) - 1)
         for s in range(len(key)):
-            products = (query[unit] * key[s, unit] for unit in range(self.map_width))
-            energies.append(sum(products, zero) / self.map_width**0.5 + added[s])
+            products = (query[unit] * key[s, unit] for unit in units)
+            energies.append(sum(products, zero) / len(units) ** 0.5 + added[s])
         return oracle_softmax(torch.stack(energies), seen)
 
     def _oracle_normalized(self, output: Float[Tensor, " Ev"]) -> Float[Tensor, " Ev"]:

@@ -80,6 +80,8 @@ class GatedDeltaNet(Turned, StateRecurrence):
     a = exp(-rate * step) and b, a sigmoid, are of each token and head. Time O(L E (Ev + chunk)).
     """
 
+    turned_alike = "a delta rule compares keys with keys"
+
     def __init__(self, config: GatedDeltaNetConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
         self.reach = config.reach

@@ -85,6 +85,8 @@ class GatedDeltaProduct(Turned, StateRecurrence):
     those of Gated DeltaNet.
     """
 
+    turned_alike = "a delta rule compares keys with keys"
+
     def __init__(self, config: GatedDeltaProductConfig, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
         count = self.steps_per_token = config.products

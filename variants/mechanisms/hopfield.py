@@ -77,6 +77,7 @@ class Hopfield(Biased):
     unread: ClassVar[Mapping[Content, str]] = {
         "queries": "hopfield moves the query at every step, so that its energy need not fall"
     }
+    turned_alike = "hopfield asks with a mean of keys from its second step on"
     starts_outside = "every step draws the query nearer to few patterns, which is what retrieval is"
     editable = True
 

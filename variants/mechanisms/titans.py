@@ -72,6 +72,8 @@ class Titans(Turned, StateRecurrence):
     other matrices.
     """
 
+    turned_alike = "this gradient compares keys with keys"
+
     def __init__(self, config: NoOptions, dims: Dims, impl: Impl = "auto") -> None:
         super().__init__(dims, impl)
         self.key_inputs = {"rate": SlotInput(1), "momentum": SlotInput(1), "forget": SlotInput(1)}

@@ -5,8 +5,9 @@ https://arxiv.org/abs/1905.05702, section 3 and algorithm 1; learned alpha is Co
 Martins, 2019, "Adaptively sparse transformers", https://arxiv.org/abs/1909.00015, section 3.
 
 Deviations: the temperature is in neither paper. A learned alpha begins at the option's value, where
-the paper draws it. On a CPU the threshold is found by Newton's method, in fewer rounds than by
-algorithm 1; elsewhere, and for alpha above 2, by the authors' library `entmax`.
+the paper draws it, and is at least 1.0001, where weights are those of softmax. On a CPU the
+threshold is found by Newton's method, in fewer rounds than by algorithm 1; elsewhere, and for alpha
+above 2, by the authors' library `entmax`.
 """
 
 from collections.abc import Callable
@@ -32,6 +33,10 @@ from variants.normalizers.newton_weights import newton_weights
 from variants.normalizers.sparse_weights import Alpha, sparse_weights
 from variants.precision import at_least_single
 
+LEAST = 1e-4
+"""Of a learned alpha less 1. Weights are those of softmax there. What is divided by less than that
+soon is no number, and alpha itself is rounded to 1."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class EntmaxConfig(Config):
@@ -50,9 +55,10 @@ class EntmaxConfig(Config):
             raise InvalidConfig(
                 f"entmax: alpha must be above 1, got {self.alpha}; alpha 1 is softmax."
             )
-        if self.adaptive and self.alpha >= 2:
+        if self.adaptive and not LEAST < self.alpha - 1 < 1:
             raise InvalidConfig(
-                f"entmax: a learned alpha lies between 1 and 2, and cannot begin at {self.alpha}."
+                f"entmax: a learned alpha lies between {1 + LEAST} and 2, and cannot begin at "
+                f"{self.alpha}."
             )
         if self.temperature <= 0:
             raise InvalidConfig(f"entmax: temperature must be above 0, got {self.temperature}.")
@@ -106,12 +112,12 @@ class EntmaxNormalizer(Normalizer):
 
     def _alpha(self, dtype: torch.dtype) -> Alpha:
         if self.config.adaptive:
-            return 1 + torch.sigmoid(self.sparsity.to(dtype))
+            return 1 + torch.sigmoid(self.sparsity.to(dtype)).clamp(min=LEAST)
         return self.config.alpha
 
     def _far(self) -> float:
-        # what is 1 below once energies are times alpha - 1, which a learned alpha may bring near 0
-        return 1e4 if self.config.adaptive else 1 / (self.config.alpha - 1)
+        # what is 1 below once energies are times alpha - 1
+        return 1 / (LEAST if self.config.adaptive else self.config.alpha - 1)
 
     def oracle(
         self,
@@ -127,6 +133,7 @@ class EntmaxNormalizer(Normalizer):
         power = zero + self.config.alpha - 1
         if self.config.adaptive:
             power = 1 / (1 + torch.exp(-self.sparsity[one.head, 0, 0]))
+            power = power if float(power.detach()) > LEAST else 0 * power + LEAST
         scaled = [power * e / self.config.temperature for e in energy]
         seen = [z for z, a in zip(scaled, allowed, strict=True) if a]
         threshold = _root([float(z.detach()) for z in seen], float(power.detach()))

@@ -164,8 +164,8 @@ register_recipe(
     default_task=DefaultTask(task="transduction[rule=copy]"),
     does_not_show=(
         "Xu et al. report hard attention a little ahead of soft attention on image captions "
-        "(MS COCO, BLEU-1 71.8 and 70.7). Its gradients are estimated by sampling, for which "
-        "the few hundred updates of a cell here are few."
+        "(BLEU-1 71.8 and 70.7), after training on the 82,783 pictures of MS COCO. Its gradients "
+        "are estimated by sampling, for which the few hundred updates of a cell here are few."
     ),
     deviations=(
         "those of the normalizer `hard_reinforce`, the loss `reinforce` and the additive score."

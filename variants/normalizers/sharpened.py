@@ -1,7 +1,7 @@
 """Sharpened softmax: energies are multiplied by an inverse temperature, so that few keys remain.
 
 Chorowski et al., 2015, "Attention-based models for speech recognition",
-https://arxiv.org/abs/1506.07503, section 2.2.
+https://arxiv.org/abs/1506.07503, section 2.3.
 
 Deviations: a row without any allowed key gives zeros, not NaN; the paper sharpens when it decodes
 long utterances, the bench in training too.
@@ -43,7 +43,7 @@ class SharpenedConfig(Config):
     title="Sharpened softmax",
     config=SharpenedConfig,
     citation=Citation(
-        text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.2"
+        text="Chorowski et al., 2015", url="https://arxiv.org/abs/1506.07503", where="section 2.3"
     ),
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )

@@ -17,7 +17,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
 from variants.normalizers.sigmoid_weights import oracle_sigmoid, sigmoid_weights
-from variants.normalizers.visible_keys import visible_keys
+from variants.normalizers.visible_keys import log_visible_keys
 
 
 @register(
@@ -45,7 +45,7 @@ class SigmoidAttentionNormalizer(Normalizer):
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
         """Weigh each key alone."""
-        return Normalized(sigmoid_weights(energy - visible_keys(energy, allowed).log(), allowed))
+        return Normalized(sigmoid_weights(energy - log_visible_keys(energy, allowed), allowed))
 
     def oracle(
         self,

@@ -23,7 +23,7 @@ from bench.api.registry import Citation, DefaultTask, register
 from bench.api.shapes import Allowed, Energy
 from bench.api.source import Tree
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
-from variants.normalizers.visible_keys import visible_keys
+from variants.normalizers.visible_keys import log_visible_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class SsmaxNormalizer(Normalizer):
         self, energy: Energy, allowed: Allowed | None, state: Tree, call: Call
     ) -> Normalized:
         """Scale each row by its number of keys."""
-        factor = self.scale.to(energy.dtype) * visible_keys(energy, allowed).log()
+        factor = self.scale.to(energy.dtype) * log_visible_keys(energy, allowed)
         return Normalized(masked_softmax(factor * energy, allowed))
 
     def oracle(

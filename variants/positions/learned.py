@@ -47,7 +47,10 @@ class LearnedConfig(Config):
     default_task=DefaultTask(task="offset"),
 )
 class LearnedPosition(Position):
-    """A table of `max_length` vectors of the model's width; there is nothing beyond its end."""
+    """A table of `max_length` vectors of the model's width; there is nothing beyond its end.
+
+    A stack has one table, that of its first layer.
+    """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "cross": "it acts on the input of self-attention layers, and cross attention has none",
@@ -56,7 +59,9 @@ class LearnedPosition(Position):
 
     def __init__(self, config: LearnedConfig, dims: Dims) -> None:
         super().__init__(config, dims)
-        self.table = nn.Parameter(torch.randn(config.max_length, dims.model_width) * 0.5**0.5)
+        self.length = config.max_length
+        drawn = torch.randn(config.max_length, dims.model_width) * 0.5**0.5
+        self.table: nn.Parameter | None = nn.Parameter(drawn)
 
     def embed(self, x: Float[Tensor, "B L D"], offset: int) -> Float[Tensor, "B L D"]:
         """Add the vectors of the positions from `offset` on.
@@ -65,13 +70,20 @@ class LearnedPosition(Position):
             Refused: A position lies beyond the table.
         """
         end = offset + x.shape[1]
-        if end > self.table.shape[0]:
+        if end > self.length:
             raise Refused(
-                f"learned: the table ends at max_length={self.table.shape[0]}, but the sequence "
+                f"learned: the table ends at max_length={self.length}, but the sequence "
                 f"has {end} tokens; raise max_length."
             )
+        assert self.table is not None, "the input of this layer has no positions"
         return x + self.table[offset:end]
+
+    def give_up_input(self) -> None:
+        """Free the table."""
+        self.table = None
 
     def oracle_embed(self, x: Float[Tensor, " D"], place: int) -> Float[Tensor, " D"]:
         """`embed` for one position, unit by unit."""
-        return torch.stack([x[unit] + self.table[place, unit] for unit in range(x.shape[0])])
+        table = self.table
+        assert table is not None, "the input of this layer has no positions"
+        return torch.stack([x[unit] + table[place, unit] for unit in range(x.shape[0])])

@@ -7,7 +7,9 @@ section 2.3; NTK-aware and by parts (YaRN), Peng et al., 2023, https://arxiv.org
 sections 3.1 to 3.4.
 
 Deviations: a number without a partner is not turned. The ramp of YaRN goes by the number of turns,
-as in its equations; the released code goes by the index of the pair.
+as in its equations; the released code goes by the index of the pair. YaRN multiplies energies by
+(0.1 ln s + 1)^2, and is refused by heads that keep a part of queries and keys from being turned,
+such as `mla`, because that part is not seen here.
 """
 
 import math
@@ -22,7 +24,7 @@ from torch import Tensor
 from bench.api.call import Dims
 from bench.api.capabilities import Capability
 from bench.api.config import Choices, Config, FloatRange
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.position import Position
 from bench.api.registry import Citation, DefaultTask, register
 from variants.positions.rotation import Layout, frequencies, rotate
@@ -104,6 +106,11 @@ class Rope(Position):
             )
         # YaRN divides energies by t, so queries and keys are multiplied by its root's inverse
         self.sharpened = config.scaling == "yarn"
+        if self.sharpened and dims.turned_width:
+            raise Refused(
+                "rope: scaling=yarn multiplies whole queries and keys, and these heads hand it the "
+                "turned part alone; use scaling=ntk or other heads."
+            )
         self.sharper = 0.1 * math.log(config.factor) + 1
 
     def turn(

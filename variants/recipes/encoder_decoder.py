@@ -122,9 +122,10 @@ register_recipe(
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     does_not_show=(
         "Chan et al. report 14.1% wrong words in Google voice search, and 10.3% with a language "
-        "model: halving shortens recordings of hundreds of frames, which are much alike, until "
-        "attention can be learned. Sources here are short strings of words. Halving gains nothing "
-        "there and puts two words into one state, which makes each harder to find."
+        "model, after training on 2,000 hours: halving shortens recordings of hundreds of frames, "
+        "which are much alike, until attention can be learned. Sources here are short strings of "
+        "words. Halving gains nothing there and puts two words into one state, which makes each "
+        "harder to find."
     ),
 )
 

@@ -11,6 +11,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
+from variants.precision import at_least_single
+
 EPS = 1e-12
 SOURCE_SLOPE = 0.1
 GATE_SLOPE = 0.01
@@ -22,7 +24,7 @@ class Mapped(NamedTuple):
     channel: Float[Tensor, "B H S C"]
     """The last convolution of every channel by itself."""
     squares: Float[Tensor, "B H 1 C"]
-    """Squared norm of every channel of the map."""
+    """Squared norm of every channel of the map, in float32 at least."""
 
 
 def source_map(
@@ -52,17 +54,24 @@ def last_by_channel(layer2: Float[Tensor, "B W S"], last: Tensor, heads: int) ->
     split = (heads, channels // heads)
     return Mapped(
         mixed.unflatten(1, split).transpose(-1, -2),
-        layer2.square().sum(-1).unflatten(1, split).unsqueeze(2),
+        at_least_single(layer2).square().sum(-1).unflatten(1, split).unsqueeze(2),
     )
 
 
 def unit_gate(
     gate: Float[Tensor, "B H L C"], squares: Float[Tensor, "B H 1 C"]
 ) -> Float[Tensor, "B H L C"]:
-    """LeakyReLU of the gate over the norm of the map that it gates."""
-    gate = functional.leaky_relu(gate, GATE_SLOPE)
-    norm = ((gate.square() * squares).sum(-1, keepdim=True) + EPS).sqrt()
-    return gate / norm
+    """LeakyReLU of the gate over the norm of the map that it gates.
+
+    Half precision has zero for EPS, and infinity for what a map of zeros makes of a gate.
+    """
+    wide = functional.leaky_relu(at_least_single(gate), GATE_SLOPE)
+    norm = ((wide.square() * squares).sum(-1, keepdim=True) + EPS).sqrt()
+    unit = wide / norm
+    if unit.dtype != gate.dtype:
+        most = torch.finfo(gate.dtype).max
+        unit = unit.clamp(-most, most).to(gate.dtype)
+    return unit
 
 
 def _pad(x: Float[Tensor, "B C S"], width: int) -> Float[Tensor, "B C P"]:

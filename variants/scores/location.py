@@ -53,10 +53,10 @@ class LocationConfig(Config):
     cost=1.15,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     does_not_show=(
-        "Luong et al. report 18.1 BLEU for it and 18.6 for the dot product, so the paper "
-        "claims no gain either. Energies belong to positions and not to words. This task "
-        "tests strings longer than those of training, at positions whose energies have never "
-        "been trained."
+        "Luong et al. report 18.1 BLEU for it and 18.6 for the dot product, after training on 4.5 "
+        "million sentence pairs, so the paper claims no gain either. Energies belong to positions "
+        "and not to words. This task tests strings longer than those of training, at positions "
+        "whose energies have never been trained."
     ),
 )
 class LocationScore(Score):

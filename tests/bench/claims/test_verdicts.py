@@ -161,10 +161,88 @@ def test_half_of_a_second_sample_decides_nothing(store):
     put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51, 0.52], first=SECOND_SEED)
     found = outcome(store, claim(CONTRAST, again=12))
     assert (found.verdict, found.standing) == ("undecided", "in part run")
-    assert (
-        found.reason() == f"Some of its cells were not run or have no value; `{found.command}` "
-        "runs them."
+    assert found.reason() == f"It has 6 of 12 seeds; `{found.command}` runs the others."
+
+
+@pytest.mark.parametrize("asked_with", [Request(), Request(seeds=3)])
+def test_an_interrupted_first_sample_decides_nothing(store, asked_with):
+    """Fewer seeds that were asked for are no sample either: nobody could tell them from a look."""
+    put(store, DOT, [0.91, 0.92, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50])
+    (found,) = outcomes_of([claim(CONTRAST, seeds=12)], rows_of([store]), asked_with)
+    assert found.contrasts[0].finding.verdict == "supported"
+    assert (found.verdict, found.standing, found.grounds()) == ("undecided", "in part run", "")
+    assert found.reason() == f"It has 3 of 12 seeds; `{found.command}` runs the others."
+    put(store, DOT, [0.91, 0.92, 0.90] * 3, first=FIRST_SEED + 3)
+    put(store, PLAIN, [0.51, 0.54, 0.50] * 2, first=FIRST_SEED + 3)
+    assert "It has 9 of 12 seeds" in outcome(store, claim(CONTRAST, seeds=12)).reason()
+    put(store, PLAIN, [0.51, 0.54, 0.50], first=FIRST_SEED + 9)
+    assert outcome(store, claim(CONTRAST, seeds=12)).standing == "supported"
+
+
+def fail(store, cell, status):
+    """Store a cell that ended without a value."""
+    store.append(
+        Record(
+            cell=dict(vars(cell)), id=cell.id, status=status, environment="e", detail="It did not."
+        )
     )
+
+
+def test_seeds_that_ended_without_a_score_are_told(store):
+    """A run does not ask them again by itself, so that the claim would stay open unexplained."""
+    put(store, DOT, [0.91, 0.92, 0.90, 0.93, 0.91, 0.90])
+    put(store, PLAIN, [0.51, 0.54, 0.50, 0.53, 0.51])
+    fail(store, cells_of(PLAIN, Request(), FIRST_SEED + 5).read, "diverged")
+    found = outcome(store, claim(CONTRAST))
+    assert (found.verdict, found.standing) == ("undecided", "in part run")
+    assert found.reason() == (
+        "It has 5 of 6 seeds. 1 cell ended without the number that is read (1 diverged); "
+        f"`{found.command} --retry diverged` runs it again."
+    )
+    fail(store, cells_of(DOT, Request(), FIRST_SEED + 6).read, "failed")
+    more = outcome(store, claim(CONTRAST, seeds=12))
+    assert more.reason() == (
+        f"It has 5 of 12 seeds; `{more.command}` runs the others. 2 cells ended without the number "
+        f"that is read (1 diverged and 1 failed); `{more.command} --retry diverged --retry failed` "
+        "runs them again."
+    )
+    put(store, PLAIN, [0.52], first=FIRST_SEED + 5)
+    assert outcome(store, claim(CONTRAST)).standing == "supported"
+
+
+def test_a_claim_of_which_every_seed_ended_without_a_score_is_not_said_to_wait_for_a_run(store):
+    for side in (DOT, PLAIN):
+        for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+            fail(store, cells_of(side, Request(), seed).read, "out_of_memory")
+    found = outcome(store, claim(CONTRAST))
+    assert found.standing == "in part run"
+    assert found.reason() == (
+        "It has 0 of 6 seeds. 12 cells ended without the number that is read (12 out of memory); "
+        f"`{found.command} --retry out_of_memory` runs them again."
+    )
+
+
+def test_a_probe_lacks_the_network_that_failed_and_waits_for_the_one_that_is_there(store):
+    probed = replace(PLAIN, probe="alignment", metric="alignment_accuracy")
+    asked = claim(replace(CONTRAST, left=(probed,), right=(), against=0.5))
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        fail(store, cells_of(probed, Request(), seed).trained.cell, "timeout")
+    put(store, probed, [0.9], first=FIRST_SEED)
+    lost = outcome(store, asked)
+    assert (lost.waiting, dict(lost.lost)) == (False, {"timeout": 5})
+    put(store, PLAIN, [0.5] * 6)
+    waiting = outcome(store, asked)
+    assert (waiting.waiting, dict(waiting.lost)) == (True, {})
+    assert waiting.reason() == f"It has 1 of 6 seeds; `{waiting.command}` runs the others."
+
+
+def test_results_of_other_code_are_waited_for_and_not_lost(store):
+    put(store, DOT, [0.9] * 6)
+    put(store, PLAIN, [0.1] * 5)
+    put(store, PLAIN, [0.1], first=FIRST_SEED + 5, status="other_code")
+    found = outcome(store, claim(CONTRAST))
+    assert (found.standing, found.waiting, dict(found.lost)) == ("in part run", True, {})
 
 
 def test_a_second_sample_is_whole_when_every_contrast_is(store):
@@ -204,7 +282,9 @@ def test_a_network_whose_score_is_missing_is_not_said_to_have_learned_nothing(st
     other = replace(DOT, variant="additive")
     put(store, other, [0.95] * 5)
     asked = claim(replace(CONTRAST, learned=(Learned(side=other, low=0.9),)))
-    assert outcome(store, asked).standing == "in part run"
+    found = outcome(store, asked)
+    assert found.standing == "in part run"
+    assert found.reason() == f"Some of its cells were not run; `{found.command}` runs them."
     put(store, other, [0.95], first=FIRST_SEED + 5)
     assert outcome(store, asked).standing == "supported"
 

@@ -2,12 +2,17 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bench.api import registry
+from bench.cli import execution
+from bench.cli.written_catalog import write_catalog
 from bench.conformance import certify
 from bench.running.request import Request
+from results.catalog import CATALOG, RunCatalog
+from results.merge import merge
 from results.store import Store
 from tests.bench.cli.command_lines import report_text
 
@@ -68,3 +73,75 @@ def test_options_of_the_component_that_an_ablation_replaces_go_with_it():
         assert asked.options["position"]
     assert "none" in ablation("tu_coverage", "history").changed
     assert "tu_coverage" not in ablation("tu_coverage", "history").changed
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Folders in which an ablation would have begun; its catalog is written, and nothing else."""
+    found = []
+
+    def write_alone(options, made, changed=None, spec=None):
+        found.append(options.folder)
+        with Store.create(options.folder) as store:
+            if options.reuse:
+                merge(options.folder, [options.reuse], {cell.id for cell in made.cells})
+            tasks = {one.cell.task: one.task for one in made.quality if one.task}.values()
+            write_catalog(options, store, made.variants.values(), tasks, changed=changed or {})
+        return 0
+
+    monkeypatch.setattr(execution, "execute", write_alone)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("base", "name"),
+    [
+        ("additive", "ablate-additive-readout"),
+        ("additive[normalizer=softmax]", "ablate-additive-readout"),
+        ("additive[normalizer=sparsemax]", "ablate-additive-normalizer-sparsemax-readout"),
+        ("additive[width=8,normalizer=entmax[alpha=1.25]]",
+         "ablate-additive-normalizer-entmax-alpha-1.25-width-8-readout"),
+    ],
+)  # fmt: skip
+def test_a_base_with_options_has_a_usual_folder_of_its_own(
+    call, trained, monkeypatch, tmp_path, base, name
+):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call("ablate", "--base", base, "--axis", "readout", "--preset", "smoke")
+    assert code == 0, err
+    assert trained == [Path("runs") / name]
+
+
+def test_an_ablation_of_another_base_in_one_folder_is_refused_before_anything_is_trained(
+    call, trained, tmp_path
+):
+    """A variant is a change of both, and the table of the first would lose it without a word."""
+    folder, other = tmp_path / "run", "additive[normalizer=sparsemax]"
+    words = ["ablate", "--preset", "smoke", "--axis", "normalizer", "--out", folder, "--base"]
+    assert call(*words, "additive")[0] == 0
+    before = (folder / CATALOG).read_bytes()
+    code, out, err = call(*words, other)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"ablate: {folder} holds an ablation of additive, and its table would lose the variants "
+        f"that are changes of {other}, too; give another --out.\n"
+    )
+    assert (folder / CATALOG).read_bytes() == before
+    assert trained == [folder]
+    for same in ("additive", "additive[normalizer=softmax]"):
+        assert call(*words, same)[0] == 0, "the same base"
+    assert call("ablate", *words[1:3], "--axis", "readout", *words[-3:], "additive")[0] == 0
+
+
+def test_cells_of_the_ablation_of_another_base_are_reused_as_changes_of_this_one(
+    call, trained, tmp_path
+):
+    """The catalog that comes with them says what they changed there."""
+    first, second, base = tmp_path / "first", tmp_path / "second", "additive[normalizer=sparsemax]"
+    words = ["ablate", "--preset", "smoke", "--axis", "normalizer", "--base"]
+    assert call(*words, "additive", "--out", first)[0] == 0
+    for _ in range(2):  # a run that was interrupted goes on with the same command
+        assert call(*words, base, "--out", second, "--reuse", first)[0] == 0
+        held = RunCatalog.from_json(Store(second).read_json(CATALOG))
+        assert (held.ablated, held.baseline) == ({base}, base)
+        assert held.variants[base].ablation is None, "a base is no change of itself"

@@ -77,6 +77,28 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     assert "did you mean 'recall'" in err
 
 
+def test_options_of_a_task_are_refused_because_a_report_has_all_of_a_task(call, tmp_path):
+    """They would choose nothing, and the pack would hold every rule under the name of one."""
+    run, other = tmp_path / "run", tmp_path / "other"
+    words = ("--variants", "dot", "--preset", "smoke", "--no-speed", "--no-verify", "--inline")
+    rules = "transduction[rule=copy],transduction[rule=swap]"
+    asked = ("run", *words, "--tasks", rules, "--training", "adam[steps=2]", "--out", run)
+    assert call(*asked)[0] == 0
+    before = sorted(tmp_path.rglob("*"))
+    for some in ("transduction[rule=copy]", "transduction,transduction[rule=copy]"):
+        places = ("--out", other, "--export", "--pack", tmp_path / "some.parquet")
+        code, out, err = call("report", run, "--tasks", some, *places)
+        assert (code, out) == (2, "")
+        assert err == (
+            "report: --tasks takes names, each for all cells of the task, and "
+            "transduction[rule=copy] has options; give transduction.\n"
+        )
+        assert sorted(tmp_path.rglob("*")) == before
+    assert call("report", run, "--tasks", "transduction", *places)[0] == 0
+    tasks = {record.cell["task"] for record in Pack(tmp_path / "some.parquet").records()}
+    assert len(tasks) == 2, "a bare name has all of its rules"
+
+
 def test_a_pack_without_the_name_of_one_is_refused_before_the_report_is_written(
     call, finished, tmp_path
 ):

@@ -5,6 +5,9 @@ import json
 import pytest
 
 from bench.training.protocol import read_protocol
+from reports.curves import legend_of
+from reports.folder import read_folder
+from reports.sections import studies
 from tests.bench.cli.pretended import pretend
 
 ASKED = ["study", "--variants", "additive", "--tasks", "transduction[rule=copy]"]
@@ -115,6 +118,83 @@ def test_more_variants_with_more_trials_join_the_study_of_a_folder(
         code, out, err = call(*more, "--out", tmp_path / "run")
     assert code == 0, err
     assert {line.partition(":")[0] for line in out.splitlines()} >= {"additive", "dot"}
+
+
+def chosen(folder):
+    """What a report shows of each study: its row without the variant, and its curve."""
+    drawn = {}
+
+    def spied(key, words, content, legend):
+        drawn.update({line.name: line for panel in content for line in panel.lines})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(studies, "panels", spied)
+        read = read_folder(folder)
+        section = studies.study_section(read, legend_of(read))
+    (table,) = section.blocks[2 if read.catalog.study else 1 :]
+    rows = {row[0].text: [entry.text for entry in row[1:]] for row in table.rows}
+    return {name: (rows[name], drawn[name]) for name in rows}
+
+
+def asked_of(variants, trials="4"):
+    """The study of other variants, or with another number of trials."""
+    other = {"additive": variants, "4": trials}
+    return [other.get(one, one) for one in ASKED]
+
+
+def of_rates(*values):
+    """Score the trials of a study in the order in which they are asked, and new seeds alike."""
+    known = {}
+
+    def score(cell):
+        rate = read_protocol(cell.protocol).lr
+        if rate not in known:
+            known[rate] = values[len(known)]
+        return (known[rate],)
+
+    return score
+
+
+def test_a_study_that_goes_on_with_fewer_trials_shows_what_it_chose_everywhere(
+    call, tmp_path, monkeypatch
+):
+    """The sentence, the table and the curve; the best of all that are stored is another trial."""
+    folder = tmp_path / "run"
+    asked = asked_of("linear_attention")
+    with monkeypatch.context() as patch:
+        pretend(patch, tmp_path / "cache", of_rates(0.2, 0.4, 0.1, 0.9))
+        assert call(*asked, "--out", folder)[0] == 0
+        assert chosen(folder)["linear_attention"][0][2:4] == ["0.900", "3"]
+        code, out, err = call(*asked_of("linear_attention", trials="2"), "--out", folder)
+    assert code == 0, err
+    (told,) = [line for line in out.splitlines() if line.startswith("linear_attention: ")]
+    assert told.startswith("linear_attention: trial 1 is the best of 2, with learning rate ")
+    # the seeds of the first winner are another comparison of the same variant
+    assert told.endswith("0.400 on validation, 0.400 on the test with 2 new seeds.")
+    row, curve = chosen(folder)["linear_attention"]
+    assert (row[0], row[2], row[3]) == ("2", "0.400", "1")
+    rate = read_folder(folder).catalog.study["linear_attention"]["lr"]
+    assert f"lr={rate!r}" in row[4]
+    assert (curve.x, curve.y) == ((1.0, 2.0), (0.2, 0.4))
+
+
+@pytest.mark.parametrize(
+    ("variants", "trials"),
+    [
+        ("additive,additive[width=32]", {"additive": "4", "additive[width=32]": "2"}),
+        # its fourth trial is that of the other study, too
+        ("dpfp[shifts=1],dpfp", {"dpfp[shifts=1]": "4", "dpfp": "3"}),
+    ],
+)
+def test_a_stopped_study_of_two_variants_of_one_name_shows_both(
+    call, tmp_path, monkeypatch, variants, trials
+):
+    with monkeypatch.context() as patch:
+        pretend(patch, tmp_path / "cache", scored, stop_after=6)
+        assert call(*asked_of(variants), "--out", tmp_path / "run")[0] == 130
+    assert call("report", tmp_path / "run")[0] == 0
+    found = chosen(tmp_path / "run")
+    assert {name: row[0] for name, (row, _) in found.items()} == trials
 
 
 def test_the_report_of_trials_alone_says_so(study, call, tmp_path):

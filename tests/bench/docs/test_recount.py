@@ -13,7 +13,12 @@ from results.pack import Pack, write_pack
 from results.row import Record, Row
 from results.store import Store
 
-TRAINED = (Row(metric="accuracy", value=0.5, split="test"), Row(metric=NETWORK_FLOPS, value=7.0))
+TRAINED = (
+    Row(metric="accuracy", value=0.5, split="test"),
+    Row(metric=NETWORK_FLOPS, value=7.0),
+    Row(metric="parameters_count", value=7.0),
+    Row(metric="slot_parameters_count", value=7.0),
+)
 AT = {"axis": "length", "x": 16.0}
 TIMED = (Row(metric=BY_FORMULA, value=7.0, **AT), Row(metric="forward_time_ms", value=2.0, **AT))
 
@@ -36,7 +41,7 @@ def timed(variant):
     )
 
 
-def test_flops_are_counted_again_and_all_else_stays(tmp_path):
+def test_counts_are_made_again_and_all_else_stays(tmp_path):
     asked = {"tasks": "transduction", "preset": "smoke", "speed": False}
     cell = plan(Request(variants="scaled_dot", **asked)).quality[0].cell
     with Store.create(tmp_path / "run") as store:
@@ -50,9 +55,12 @@ def test_flops_are_counted_again_and_all_else_stays(tmp_path):
     assert len(told) == 3
     after = Pack(before.folder).ledger().newest()
     built = assemble(cell, None)
-    (score, flops) = after[cell.id].rows
+    (score, flops, parameters, inside) = after[cell.id].rows
     assert score == TRAINED[0]
     assert flops.value == forward_flops(built.system, built.task, cell)
+    assert parameters.value == sum(one.numel() for one in built.system.parameters())
+    (slot,) = built.system.there.variant_slots()
+    assert inside.value == sum(one.numel() for one in slot.parameters())
     formula, seconds = after[timed("scaled_dot").id].rows
     assert (formula.value, seconds) == (2 * 2 * 2 * 16 * 16 * 32, TIMED[1])
     assert after[timed("tupe").id].rows == TIMED[1:]

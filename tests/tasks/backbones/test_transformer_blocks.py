@@ -253,6 +253,27 @@ def test_backbones_add_positions_again_only_where_asked(backbone, task, slot, bu
     assert torch.equal(logits(one, one(batch, Mode())), said[2])
 
 
+@pytest.mark.parametrize(("options", "tables"), [("", 1), (",positions_each_layer=true", 3)])
+@pytest.mark.parametrize(
+    ("backbone", "task", "slot"),
+    [
+        ("transformer_decoder", "offset", ""),
+        ("transformer_seq2seq", "transduction", "self"),
+        ("transformer_seq2seq", "transduction", "causal"),
+        ("tagger", "distant_pair[farthest=4,length=9,pairs=2,symbols=5]", ""),
+    ],
+)
+def test_every_table_of_learned_positions_is_read(backbone, task, slot, options, tables, built):
+    network, _, batch = built(
+        "learned", task=task, backbone=f"{backbone}[width=16,heads=2,layers=3{options}]", slot=slot
+    )
+    trace = network(network.arrange(batch), Mode())
+    network.output.nll(trace, network.emit, network.arrange(batch)).sum().backward()
+    found = [one for name, one in network.named_parameters() if name.endswith(".table")]
+    assert len(found) == tables
+    assert all(one.grad is not None and one.grad.any() for one in found)
+
+
 def test_heads_that_do_not_map_back_are_refused(build):
     with pytest.raises(Refused, match="it must have width 6, not 16"):
         build(cross=False, selector="snail")

@@ -91,6 +91,41 @@ def test_the_certificate_holds_what_rows_sum_to():
     assert "weight_law" in certify("differential", checks=["weight_law"]).passed
 
 
+@pytest.mark.parametrize("want_weights", [False, True])  # fused code, and code of its own
+@pytest.mark.parametrize("position", ["none", "rope", "alibi"])
+@pytest.mark.parametrize("width", [4, 5, 7])
+def test_every_unit_of_queries_and_keys_takes_part(width, position, want_weights):
+    torch.manual_seed(0)
+    attention = variants.build(f"differential[position={position}]", dim=2 * width, heads=2)
+    x = torch.randn(2, 5, 2 * width)
+    found = attention.answer_all(x, x, want_weights=want_weights)[0]
+    found.square().sum().backward()
+    for made in (attention.heads.to_query, attention.heads.to_key):
+        assert (made.weight.grad.abs().sum(1) > 1e-6).all()
+
+
+def test_the_last_unit_of_an_odd_width_is_in_both_maps(beneath, answer, draw):
+    """As if it stood twice, which every head of even width may do."""
+    drawn = draw(widths=(5, 5, 4))
+    twice = [0, 1, 4, 2, 3, 4]
+    odd, even = (beneath("differential", widths=(width, width, 4)) for width in (5, 6))
+    with torch.no_grad():
+        for name in ("added", "taken"):
+            getattr(even, name).zero_()[:, :2] = getattr(odd, name)
+        even.gain.copy_(odd.gain)
+    source = Source(drawn.source.key[..., twice], drawn.source.value, drawn.source.mask)
+    for want_weights in (False, True):
+        wanted = answer(odd, drawn.query, drawn.source, want_weights=want_weights).output
+        found = answer(even, drawn.query[..., twice], source, want_weights=want_weights).output
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("regime", ["causal", "self"])
+@pytest.mark.parametrize("position", ["none", "rope", "deberta"])
+def test_loops_agree_at_an_odd_width(equals_oracle, regime, position):
+    equals_oracle(f"differential[position={position}]", regime, dim=10)
+
+
 def test_heads_too_narrow_other_code_and_a_lambda_of_one_are_refused():
     with pytest.raises(Refused, match="width 2 or more"):
         variants.build("differential", dim=2, heads=2, regime="self")

@@ -9,7 +9,7 @@ from bench.api.selector import parse
 from bench.conformance import as_text, certify
 
 variants.load_all()
-DIM, HEADS, LENGTH, AWAY = 16, 2, 21, 5
+DIM, HEADS, LENGTH, AWAY = 16, 2, 21, 256
 
 OF_DISTANCES = {
     "deltanet",
@@ -59,7 +59,10 @@ WITHOUT_POSITIONS = {
     "rwkv7": "each unit of a key is scaled after projecting, when turning is over",
 }
 """Mechanisms that refuse positions, and why."""
+TURNED_ALIKE = {"deltanet", "gated_deltanet", "gated_deltaproduct", "hopfield", "titans"}
+"""They see products of keys with keys, too."""
 ALL = sorted({*OF_DISTANCES, *OF_PLACES})
+TURNING = sorted(name for name, one in registrations("position").items() if one.target.turns)
 BOTH_SIDES = {"linformer", "nystrom"}
 """They have no causal form, so they take no steps of decoding."""
 
@@ -85,9 +88,9 @@ def sentence(rows=2):
     return torch.randn(rows, LENGTH, DIM, generator=rng, dtype=torch.float64)
 
 
-def moved(name):
+def moved(name, position="rope"):
     """How much the output changes where every token is turned as if it stood further on."""
-    attention, x = drawn_everywhere(built(f"{name}[position=rope]")), sentence()
+    attention, x = drawn_everywhere(built(f"{name}[position={position}]")), sentence()
     turn, before = attention.variant.turn, attention(x)
     attention.variant.turn = lambda y, offset, keys=False: turn(y, offset + AWAY, keys=keys)
     return float((attention(x) - before).detach().abs().max())
@@ -100,9 +103,29 @@ def test_every_mechanism_takes_positions_or_has_a_reason():
     assert set(found) - takes == set(WITHOUT_POSITIONS)
 
 
-@pytest.mark.parametrize("name", sorted(OF_DISTANCES))
-def test_distances_alone_count_where_dot_products_are_all_that_is_seen(name):
-    assert moved(name) < 1e-12
+@pytest.mark.parametrize(
+    ("name", "position"),
+    [
+        (name, position)
+        for name in sorted(OF_DISTANCES)
+        for position in TURNING
+        if position != "xpos" or name not in TURNED_ALIKE | BOTH_SIDES  # there it is refused
+    ],
+)
+def test_distances_alone_count_where_dot_products_are_all_that_is_seen(name, position):
+    assert moved(name, position) < 1e-12
+
+
+@pytest.mark.parametrize("name", sorted(TURNED_ALIKE))
+def test_keys_are_not_turned_otherwise_than_queries_where_keys_meet_keys(name):
+    with pytest.raises(
+        Refused, match=r"Xpos turns keys otherwise than queries, and .* such as rope"
+    ):
+        built(f"{name}[position=xpos]")
+
+
+def test_positions_that_turn_are_found():
+    assert TURNING == ["rope", "xpos"]
 
 
 @pytest.mark.parametrize("name", sorted(OF_PLACES))

@@ -49,3 +49,16 @@ def test_what_needs_a_distribution_over_keys_is_refused(beneath, other, needed):
 
 def test_the_certificate_holds_its_weights_between_zero_and_one():
     assert "weight_law" in certify("sigmoid_attention", checks=["weight_law"]).passed
+
+
+@pytest.mark.parametrize("hidden", [0, 1000])
+def test_half_precision_counts_more_keys_than_it_holds(aligned, hidden):
+    """The greatest number of float16 is 65,504."""
+    count = 70_000
+    allowed = (torch.arange(count) < count - hidden).view(1, 1, 1, -1) if hidden else None
+    energy = torch.cat((torch.tensor([3.0, 2.0]), torch.zeros(count - 2))).view(1, 1, 1, -1)
+    half, single = (
+        aligned("sigmoid_attention", energy.to(t), allowed) for t in (torch.half, torch.float32)
+    )
+    torch.testing.assert_close(half.float(), single, rtol=0.02, atol=1e-7)
+    torch.testing.assert_close(half.float().sum(), single.sum(), rtol=0.02, atol=0)

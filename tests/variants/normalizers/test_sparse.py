@@ -1,5 +1,7 @@
 """Sparsemax, 1.5-entmax and alpha-entmax: one family, so one file of laws."""
 
+from functools import partial
+
 import entmax
 import pytest
 import torch
@@ -184,6 +186,31 @@ def test_a_learned_alpha_starts_where_it_is_told_and_gets_a_gradient(component, 
     assert (normalizer.sparsity.grad > 0).all(), "sparser rows have larger squares"
 
 
+@pytest.mark.parametrize("search", ["newton", "bisection"])
+@pytest.mark.parametrize("sparsity", [-9.0, -17.0, -30.0, -200.0])
+def test_an_alpha_that_is_learned_down_to_one_is_softmax(
+    component, ask, draw, sparsity, search, monkeypatch
+):
+    """One plus the sigmoid is rounded to one from -17 on."""
+    if search == "bisection":  # as on a GPU
+        bisect = partial(entmax.entmax_bisect, n_iter=60)
+        monkeypatch.setattr(
+            "variants.normalizers.entmax._solver",
+            lambda energy, alpha: partial(bisect, alpha=alpha.detach()),
+        )
+    normalizer = component("normalizer", "entmax[adaptive=true]", seed=None).float()
+    with torch.no_grad():
+        normalizer.sparsity.fill_(sparsity)
+    drawn = draw(keys=40, queries=9, lengths=())
+    energy = (3 * drawn.query @ drawn.source.key.mT).float().requires_grad_()
+    weights = normalizer.normalize(energy, None, {}, ask(drawn.query, drawn.source)).weights
+    torch.testing.assert_close(weights, energy.softmax(-1), rtol=0, atol=1e-3)
+    weights.square().sum().backward()
+    assert energy.grad.isfinite().all()
+    assert energy.grad.any()
+    assert normalizer.sparsity.grad.isfinite().all()
+
+
 @pytest.mark.parametrize(
     ("selector", "complaint"),
     [
@@ -192,6 +219,10 @@ def test_a_learned_alpha_starts_where_it_is_told_and_gets_a_gradient(component, 
         ("entmax[temperature=0]", "entmax: temperature must be above 0"),
         ("entmax[alpha=1]", "alpha must be above 1, got 1.0; alpha 1 is softmax"),
         ("entmax[alpha=2,adaptive=true]", "cannot begin at 2.0"),
+        (
+            "entmax[alpha=1.00001,adaptive=true]",
+            "between 1.0001 and 2, and cannot begin at 1.00001",
+        ),
     ],
 )
 def test_wrong_options_are_refused(beneath, selector, complaint):

@@ -55,3 +55,14 @@ def test_the_scale_begins_where_it_is_asked_to_and_learns(beneath, answer, draw)
     assert torch.equal(variant.normalizer.scale, torch.full((2, 1, 1), 0.6).double())
     answer(variant, drawn.query, drawn.source).output.square().sum().backward()
     assert variant.normalizer.scale.grad.abs().min() > 0
+
+
+@pytest.mark.parametrize("hidden", [0, 1000])
+def test_half_precision_counts_more_keys_than_it_holds(aligned, hidden):
+    """The greatest number of float16 is 65,504."""
+    count = 70_000
+    allowed = (torch.arange(count) < count - hidden).view(1, 1, 1, -1) if hidden else None
+    energy = torch.cat((torch.tensor([3.0, 2.0]), torch.zeros(count - 2))).view(1, 1, 1, -1)
+    half, single = (aligned("ssmax", energy.to(t), allowed) for t in (torch.half, torch.float32))
+    torch.testing.assert_close(half.float(), single, rtol=0.02, atol=1e-7)
+    torch.testing.assert_close(half.float().sum(), single.sum(), rtol=0.02, atol=0)

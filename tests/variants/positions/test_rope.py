@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -147,6 +148,28 @@ def test_yarn_keeps_fast_pairs_and_interpolates_slow_ones(rope):
     angle = 52 * 0.1 * (share + (1 - share) / 4)
     wanted = vector[2] * math.cos(angle) - vector[3] * math.sin(angle)
     assert found[2].item() == pytest.approx(wanted.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize("share", ["1.0", "0.5"])
+def test_yarn_sharpens_every_energy_of_heads_alike(answer, beneath, draw, share):
+    """(0.1 ln s + 1)^2 at place 0, of numbers that would turn further on and of others."""
+    drawn = draw(1, 2, 1, 1, widths=(8, 8, 4), lengths=())
+    options = f"fraction={share},factor=16.0"
+    energies = []
+    for scaling in ("none", "yarn"):
+        selector = f"scaled_dot[position=rope[{options},scaling={scaling}],normalizer=none]"
+        variant = beneath(selector, widths=(8, 8, 4), regime="causal")
+        energies.append(answer(variant, drawn.query, drawn.source).weights)
+    wanted = (0.1 * math.log(16) + 1) ** 2 * energies[0]
+    torch.testing.assert_close(energies[1], wanted, **NEAR)
+
+
+def test_yarn_is_refused_where_heads_keep_a_part_from_being_turned():
+    build = partial(variants.build, dim=16, regime="causal")
+    for scaling in ("none", "linear", "ntk"):
+        build(f"mla[position=rope[scaling={scaling}]]")
+    with pytest.raises(Refused, match="hand it the turned part alone"):
+        build("mla[position=rope[scaling=yarn]]")
 
 
 @pytest.mark.parametrize("scaling", ["linear", "ntk", "yarn"])

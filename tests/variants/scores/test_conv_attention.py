@@ -100,3 +100,13 @@ def test_causal_attention_and_empty_filters_are_refused():
         variants.build("conv_attention", dim=8, heads=2, regime="causal")
     with pytest.raises(InvalidConfig, match="conv_attention: width2 must be at least 1, got 0"):
         variants.build("conv_attention[width2=0]", dim=8, heads=2, regime="cross")
+
+
+def test_a_source_without_keys_has_finite_gradients_in_half_precision():
+    """Its map is zero, so that a gate over its norm is as large as numbers get."""
+    torch.manual_seed(0)
+    attention = variants.build("conv_attention", dim=8, heads=2, regime="cross").half()
+    x, y = torch.randn(2, 3, 8).half(), torch.randn(2, 5, 8).half()
+    mask = torch.tensor([[True] * 5, [False] * 5])
+    attention(x, y, mask=mask).float().square().sum().backward()
+    assert all(one.grad.isfinite().all() for one in attention.parameters())
