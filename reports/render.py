@@ -17,6 +17,7 @@ from reports.numbers import counted, scaled
 from reports.profiles import profiles_section
 from reports.quality_cost import quality_cost
 from reports.result_sentence import headline
+from reports.sections.ablations import ablation_section
 from reports.sections.agreement import agreement_section
 from reports.sections.all_tasks import all_tasks_section
 from reports.sections.certificates import certificates_section
@@ -39,7 +40,7 @@ from reports.sections.ranking import how_to_read_section, use_sections
 from reports.sections.score_grid import score_grid_section
 from reports.sections.slots import main_slot_section, slots_section, slots_sentence
 from reports.sections.speed import other_costs_section, speed_section
-from reports.sections.studies import ablation_section, measured_variants, study_section
+from reports.sections.studies import measured_variants, study_section
 from reports.sections.uses_of_attention import uses_section
 from reports.sections.variants_and_tasks import names_section
 from reports.sections.warnings import warnings_section

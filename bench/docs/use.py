@@ -7,6 +7,8 @@ import torch
 
 from bench.api.call import Regime
 from bench.api.errors import BenchError
+from bench.api.position import Position
+from bench.api.resolve import resolve
 from variants import build
 
 DIM, HEADS, ROWS, QUERIES, KEYS = 16, 4, 2, 5, 7
@@ -36,7 +38,8 @@ def use_of(name: str) -> str:
     plain = (
         (f"attention = {built}", f"attention{called}.shape") for built, called in _attempts(name)
     )
-    for lines in (*plain, _stacked(name)):
+    adds = _adds_positions(name)
+    for lines in (_with_positions(name),) if adds else (*plain, _stacked(name)):
         try:
             shape = _shape(*lines)
         except BenchError:
@@ -65,6 +68,22 @@ def _attempts(name: str) -> Iterator[tuple[str, str]]:
         options: dict[str, object] = {"dim": DIM, "heads": heads, "regime": regime, **more}
         written = ", ".join(f"{key}={_shown(value)}" for key, value in options.items() if value)
         yield f'variants.build("{name}", {written})', f"({', '.join(_given(regime, more))})"
+
+
+def _adds_positions(name: str) -> bool:
+    """Whether a variant adds positions to the input of a network."""
+    positions = [part for _, part in resolve(name).parts if issubclass(part, Position)]
+    return any(one.embed is not Position.embed for one in positions)
+
+
+def _with_positions(name: str) -> tuple[str, ...]:
+    """Attention behind positions that are added to the input."""
+    given = f'"{name}", dim={DIM}, heads={HEADS}, regime="causal", attention_only=True'
+    return (
+        f"attention = variants.build({given})",
+        f"x = attention.variant.embed(torch.randn({ROWS}, {QUERIES}, {DIM}), 0)",
+        "attention(x).shape",
+    )
 
 
 def _stacked(name: str) -> tuple[str, ...]:

@@ -24,4 +24,6 @@ def test_the_lines_of_a_variant_run_as_they_are_printed(name):
 
 def test_a_call_hands_over_what_the_variant_needs():
     assert "tokens=torch" in use_of("mi_coverage")
+    assert "attention.variant.embed(torch" in use_of("sinusoid")
+    assert "embed" not in use_of("rope")
     assert re.search(r'extras=\{"relation": .*\}', use_of("relation_aware"))
