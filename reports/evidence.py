@@ -106,7 +106,7 @@ def _marks(need: Need, beaten: str | None) -> tuple[str, ...]:
 
 
 def _beside_baseline(comparison: Comparison, variant: str, base: str) -> str:
-    """How a choice that is not better than the baseline stands beside it."""
+    """How a choice compares with the baseline that it is not better than."""
     reference = _reference(comparison, base)
     if base not in comparison.compared:
         return f"not tested against {reference}, for {why_untested(comparison)}"

@@ -13,7 +13,6 @@ from bench.api.loading import load_package
 from bench.api.loss import LOSSES, LossSizes
 from bench.api.options import options_of
 from bench.api.output import OUTPUTS, OutputSizes
-from bench.api.position import Position
 from bench.api.registry import Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value, parse, show_value
@@ -206,7 +205,7 @@ def _refuse_more_than_attention(asked: Selector) -> None:
 
 def _refuse_positions_of_the_input(asked: Selector, variant: Variant) -> None:
     """Refuse positions that a network adds to its input, which attention by itself never does."""
-    if any(type(one).embed is not Position.embed for one in variant.positions):
+    if any(one.is_added() for one in variant.positions):
         raise Refused(
             f"{asked} adds positions to the input of a network, and attention alone would leave "
             "them out; pass attention_only=True, and add them before the first layer with "

@@ -42,6 +42,11 @@ class Position(Component):
         """Add positions to the input of the stack, before any projection."""
         return x
 
+    @classmethod
+    def is_added(cls) -> bool:
+        """Whether it adds to the input of a stack, which attention by itself does not have."""
+        return cls.embed is not Position.embed
+
     def give_up_input(self) -> None:
         """Free what `embed` alone reads, in a layer whose input gets no positions."""
 

@@ -72,8 +72,8 @@ def _attempts(name: str) -> Iterator[tuple[str, str]]:
 
 def _adds_positions(name: str) -> bool:
     """Whether a variant adds positions to the input of a network."""
-    positions = [part for _, part in resolve(name).parts if issubclass(part, Position)]
-    return any(one.embed is not Position.embed for one in positions)
+    parts = [part for _, part in resolve(name).parts]
+    return any(issubclass(part, Position) and part.is_added() for part in parts)
 
 
 def _with_positions(name: str) -> tuple[str, ...]:

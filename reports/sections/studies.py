@@ -133,7 +133,7 @@ def _at_rate(
 ) -> dict[int, float]:
     """Scores of a variant by seed at the learning rate of the best trial.
 
-    A variant of which nothing else was tuned may stand in the folder at other rates, too.
+    Where nothing else was tuned, the folder may hold the same variant at other rates, too.
     """
     scores, rate = comparison.scores.get(variant, {}), facts.get("lr")
     cells = [folder.by_id[id_].cell for id_ in comparison.cells.seeds(variant)]

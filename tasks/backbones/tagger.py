@@ -35,6 +35,7 @@ from tasks.backbones.transformer_blocks import (
     BlockConfig,
     LayerPath,
     embedding_table,
+    free_unread_positions,
     last_norm,
 )
 
@@ -95,9 +96,7 @@ class Tagger(Backbone):
             Block(config, parts.attach(replace(place, layer=n)), first=n == 0)
             for n in range(config.layers)
         )
-        if not config.positions_each_layer:
-            for slot in self.variant_slots()[1:]:
-                slot.variant.give_up_input()
+        free_unread_positions(self.variant_slots(), config)
         self.norm = last_norm(config)
         self.project = nn.Linear(width, sizes.target_vocab)
         multiply_in(self, config.precision)

@@ -1,5 +1,6 @@
 """Transformer blocks whose parts can be switched off, shared by the transformer backbones."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
@@ -212,6 +213,13 @@ class LayerPath(NamedTuple):
             if feed is None
             else (feed[0].index_select(0, rows), feed[1].index_select(0, rows)),
         )
+
+
+def free_unread_positions(slots: Sequence[Slot], config: BlockConfig) -> None:
+    """Free what later layers have for positions of their input, where the first alone adds them."""
+    if not config.positions_each_layer:
+        for slot in slots[1:]:
+            slot.variant.give_up_input()
 
 
 class Block(nn.Module):

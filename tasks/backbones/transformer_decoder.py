@@ -35,6 +35,7 @@ from tasks.backbones.transformer_blocks import (
     BlockConfig,
     LayerPath,
     embedding_table,
+    free_unread_positions,
     last_norm,
 )
 
@@ -119,9 +120,7 @@ class TransformerDecoder(Backbone):
         layers = range(config.layers)
         self.blocks = nn.ModuleList(Block(config, slot(n), first=n == 0) for n in layers)
         self.holding = [n for n in layers if config.in_layer(n).name == OWN]
-        if not config.positions_each_layer:
-            for slot_above in self.variant_slots()[1:]:
-                slot_above.variant.give_up_input()
+        free_unread_positions(self.variant_slots(), config)
         links = (block.own.link for block in self.blocks if isinstance(block, Block))
         self.read_above = {link.layer for link in links if link is not None}
         self.norm = last_norm(config)

@@ -41,6 +41,7 @@ from tasks.backbones.transformer_blocks import (
     BlockConfig,
     LayerPath,
     embedding_table,
+    free_unread_positions,
     last_norm,
 )
 
@@ -153,10 +154,8 @@ class TransformerSeq2Seq(Backbone):
             Block(config, making.slot("causal", n), making.combiner(n), first=n == 0)
             for n in layers
         )
-        if not config.positions_each_layer:
-            for stack in (*self.encoders, self.decoder):
-                for block in self._blocks(stack)[1:]:
-                    block.own.variant.give_up_input()
+        for stack in (*self.encoders, self.decoder):
+            free_unread_positions([block.own for block in self._blocks(stack)], config)
         self.encoder_norms = nn.ModuleList(last_norm(config) for _ in sources)
         self.decoder_norm = last_norm(config)
         self.project = vocabulary_matrix(width, sizes.target_vocab, config.precision)

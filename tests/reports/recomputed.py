@@ -184,8 +184,8 @@ def settings(cells: pd.DataFrame) -> pd.DataFrame:
 def _apart(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Split by the setting of which most variants have several values for a seed, and go on.
 
-    Of several such settings it is the one with the fewest values. Who has none of these values
-    stands with the value that most variants have.
+    Of several such settings it is the one with the fewest values. Cells with
+    none of these values go with the value that most variants have.
     """
     best: tuple[int, int] | None = None
     place = pd.Series(dtype=object)

@@ -33,7 +33,7 @@ def frame(*groups):
 
 
 def compared(*groups, told=lambda line: line.variant):
-    """What stands beside what, as sorted names."""
+    """The variants of each comparison, sorted by name."""
     found = comparable(frame(*groups))
     return sorted(sorted({told(line) for line in group.itertuples()}) for group in found)
 

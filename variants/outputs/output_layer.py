@@ -27,7 +27,7 @@ class OutputLayer(nn.Module):
         sizes = output.sizes
         self.output = output
         self.vocabulary = nn.Linear(sizes.states + sizes.context + sizes.embedded, sizes.vocab)
-        # what an output counts stands in its buffers, whether `fit` or a loaded state wrote it
+        # what an output counts is in its buffers, whether `fit` or a loaded state wrote it
         counts = output.buffers() if output.fit_pairs else ()
         self._uncounted = tuple(buffer.clone() for buffer in counts)
 
