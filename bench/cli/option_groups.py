@@ -125,7 +125,8 @@ until = _together(
         default="",
         metavar="decided",
         help="Add seeds where a primary hypothesis is undecided, look by look, until it is "
-        "decided or the minutes are over. Default: the same seeds for all.",
+        "decided or the minutes are over. Without --tasks or --seeds all tasks begin with the "
+        "seeds of the one that has the fewest. Default: no seeds are added.",
     ),
     click.option(
         "--most-seeds",
@@ -218,7 +219,10 @@ selection = _together(
         help="Wall time to fill (minutes). 0: the preset's, or no limit with --tasks or --seeds.",
     ),
     click.option(
-        "--seeds", default=0, help="Number of seeds of every variant and task. 0: the preset's."
+        "--seeds",
+        default=0,
+        help="Number of seeds of every variant and task. 0: the preset's, of which pipeline "
+        "checks and some tasks have the first ones, unless --tasks names them.",
     ),
     _how,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.api.cell import LARGEST_SEED
 from bench.api.data_folder import data_folder
 from bench.api.errors import InvalidConfig, UnknownName
+from bench.running.quality_cells import fewest_seeds
 from bench.running.request import MOST_SEEDS, Request
 from results.looks import Looks
 from results.row import STATUSES
@@ -74,6 +75,16 @@ class RunOptions(Request):
     def folder(self) -> Path:
         """Where results go."""
         return Path(self.out or f"runs/{self.preset}")
+
+    @property
+    def paired_seeds(self) -> range:
+        """Seeds of quality cells; with `--until` those of the first look.
+
+        A look counts for a comparison only if all of its variants have its seeds.
+        """
+        if not self.until or self.seeds or self.tasks:
+            return super().paired_seeds
+        return range(self.first_seed, self.first_seed + fewest_seeds(self.preset))
 
     @cached_property
     def looks(self) -> Looks | None:

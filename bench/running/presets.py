@@ -17,7 +17,7 @@ class Preset:
     """One line for `--help`."""
     seeds: int
     """Paired seeds of quality cells. Pipeline checks have the first two of them, and a size of a
-    task may have fewer (`TaskPreset.seeds`)."""
+    task may have fewer (`TaskPreset.seeds`), unless the task was asked for by its name."""
     budget_s: float
     """Wall time on two cores that the planner fills (s); 0 for no limit."""
     ranks: bool

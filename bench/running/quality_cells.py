@@ -16,7 +16,7 @@ from bench.api.resolve import VariantSpec, canonical_backbone, resolve
 from bench.api.selector import Selector, parse
 from bench.api.task import TASKS, TaskPreset
 from bench.running.calibrated import calibrated_choice
-from bench.running.presets import sizes_of
+from bench.running.presets import find_preset, sizes_of
 from bench.running.request import CHECK_SEEDS, AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol, read_protocol
@@ -119,6 +119,13 @@ def shared_tasks(preset: str) -> list[str]:
         for name, registered in registry.registrations(TASKS).items()
         if preset in registered.target.presets and registered.target.presets[preset].shared
     ]
+
+
+def fewest_seeds(preset: str) -> int:
+    """Seeds that every size of a preset has, pipeline checks apart."""
+    name, targets = sizes_of(preset), registry.registrations(TASKS).values()
+    sizes = [one.target.presets[name] for one in targets if name in one.target.presets]
+    return min([find_preset(preset).seeds, *(size.seeds for size in sizes if size.seeds)])
 
 
 def plain_task() -> DefaultTask:

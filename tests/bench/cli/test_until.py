@@ -2,12 +2,14 @@
 
 import json
 import random
+from collections import Counter
 from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
 from bench.api import registry
+from bench.api.cell import Cell
 from bench.api.selector import parse
 from bench.api.task import TASKS
 from bench.cli.main import cli
@@ -99,6 +101,20 @@ def test_only_what_is_undecided_gets_seeds_and_the_report_decides_as_the_run_did
     assert "The run looked at its scores at 3, 5, 8 seeds and so on." in text
     marks = " ".join(folder.ranked_lines["marks"])
     assert " seeds" not in marks, "a decided variant lacks nothing"
+
+
+def test_on_default_tasks_every_comparison_begins_with_the_seeds_of_the_first_look():
+    options = RunOptions(preset="quick", until="decided", minutes=1e6)
+    assert options.looks is not None
+    assert options.looks.first == len(options.paired_seeds) == 3
+    seeds: dict[Cell, int] = Counter(replace(one.cell, seed=0) for one in plan(options).quality)
+    assert {"recall", "offset"} <= {parse(cell.task).name for cell in seeds}
+    for cell, count in seeds.items():
+        target = registry.find(TASKS, parse(cell.task).name).target
+        check = target.pipeline_check_at("quick", parse(cell.backbone).name)
+        assert count == (2 if check else 3), cell.label
+    assert RunOptions(preset="quick", until="decided", seeds=5).looks == Looks(first=5)
+    assert RunOptions(preset="quick", until="decided", tasks="recall").looks == Looks(first=5)
 
 
 def test_a_run_that_was_stopped_goes_on_at_the_same_look_with_the_same_cells(tmp_path, run):
