@@ -78,6 +78,24 @@ class ComparedCells:
             self._known[key] = t_interval(medians) if medians else NOTHING
         return self._known[key]
 
+    def share(self, variant: str, other: str, metric: str) -> float:
+        """A metric that scores no data over that of another variant; NaN where one is unknown.
+
+        It is taken on the seeds of both, since FLOPs are those of a batch that the seed has drawn.
+        """
+        mine, theirs = self._by_seed(variant, metric), self._by_seed(other, metric)
+        shared = sorted(mine.keys() & theirs.keys())
+        whole = sum(theirs[seed] for seed in shared)
+        return sum(mine[seed] for seed in shared) / whole if whole else math.nan
+
+    def _by_seed(self, variant: str, metric: str) -> dict[object, float]:
+        values = self._unscored.get((variant, metric, ""), {})
+        return {
+            cell["seed"]: median(values[str(cell["cell"])])
+            for cell in self._cells.get(variant, ())
+            if str(cell["cell"]) in values
+        }
+
     @cached_property
     def _unscored(self) -> dict[tuple[str, str, str], dict[str, list[float]]]:
         """Values by cell of a variant, a metric and, for times, a processor."""

@@ -162,9 +162,7 @@ def _percent(share: float, why: str) -> TableCell:
 
 def _share(comparison: Comparison, name: str, metric: str) -> float:
     """A size over that of the baseline; NaN where one is unknown."""
-    mine = comparison.cells.trained(name, metric).estimate
-    base = comparison.cells.trained(comparison.catalog.baseline, metric).estimate
-    return mine / base if base else math.nan
+    return comparison.cells.share(name, comparison.catalog.baseline, metric)
 
 
 def _flops_share(folder: RunFolder, comparison: Comparison, name: str) -> float:

@@ -98,3 +98,26 @@ def test_a_run_that_stored_nothing_of_calibration_claims_no_equal_tuning(tmp_pat
     assert {row[-1].text for row in table.rows} == {"not stored"}
     assert "is not stored in this run" in told
     assert "In no comparison" not in told
+
+
+def test_flops_are_compared_on_the_seeds_of_both(tmp_path: Path) -> None:
+    # the first batch of a seed has lengths of its own, and so FLOPs of its own
+    def flops(name: str, seed: int, count: float) -> Record:
+        rows = [
+            Row(metric="loss_nats", value=0.5 + 0.01 * seed, split="test"),
+            Row(metric="network_forward_flops_count", value=count),
+        ]
+        return record(quality_cell(TASK, name, seed), "ok", rows)
+
+    by_seed = {0: 300.0, 1: 100.0, 2: 700.0}
+    records = [flops(BASE, seed, count) for seed, count in by_seed.items()]
+    records += [flops("scaled_dot", seed, 1.5 * by_seed[seed]) for seed in (0, 1)]
+    known = catalog()
+    known["tasks"][TASK]["tuned"] = NOTHING  # type: ignore[index]  # a plain dictionary
+    found = parity_section(
+        read_folder(write_run(tmp_path / "run", records=records, catalog_data=known))
+    )
+    assert found is not None
+    table = found.blocks[-1]
+    assert isinstance(table, TableBlock)
+    assert [row[3].text for row in table.rows] == ["±0 %", "+50 %"]
