@@ -36,20 +36,23 @@ check: static
 
 # One variant of each kind trains here; `make slow` trains all of them. Checks of annotations take a
 # third of the time of a test, so only those of each variant, each task and padding have them here.
+ANNOTATIONS = tests/bench/conformance tests/tasks/test_every_task.py tests/tasks/backbones/test_padding.py
 SMOKE = additive,luong_local_p,shaw_rpr,pointer_generator,linear_attention,han
 test: static
 	JAXTYPING_DISABLE=1 $(PYTEST) -m "not slow and not browser and not annotations"
-	$(PYTEST) -m annotations
+	$(PYTEST) -m annotations $(ANNOTATIONS)
 	$(BIN)/python -m bench run --variants $(SMOKE) --preset smoke --out runs/smoke
 
-# What takes long: learning, compiled code, copies of the tree. PART=3/8 is the third of eight parts.
+# What takes long: learning, compiled code, copies of the tree, and a short run of each variant.
+# PART=3/8 is the third of eight parts.
 # The run proves no variant again, because tests/bench/conformance has proved each of them, and times
 # none: tests/accelerator calls every workload of each, and timing would leave a core idle.
 PART ?= 1/1
 slow: export JAXTYPING_DISABLE = 1
 slow: setup
 	$(PYTEST) -m slow --part $(PART)
-	$(BIN)/python -m bench run --variants all --preset smoke --no-verify --no-speed --out runs/smoke-all
+	$(BIN)/python -m bench run --variants "$$($(BIN)/python -m tests.parts $(PART))" --preset smoke \
+		--no-verify --no-speed --out runs/smoke-all
 
 # Needs Chromium (apt-get install chromium-headless-shell, or BENCH_CHROMIUM=/path/to/chromium) and npm.
 # BENCH_REPORT=path/to/report.html measures a real page as well.

@@ -8,12 +8,10 @@ seconds of every process. So `make slow` does, and `make test` but for tests tha
 `torch.compile(fullgraph=True)` breaks, so compiled code is tested in a process without it.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,31 +31,23 @@ if not config.jaxtyping_disable:
 
 from bench.api.loading import load_package  # noqa: E402
 from bench.running.machine_lock import LOCK_VARIABLE  # noqa: E402
+from tests.parts import in_part, read_part  # noqa: E402
 
 load_package("variants")
 load_package("tasks")
 
 
-def _part(asked: str) -> tuple[int, int]:
-    part, _, parts = asked.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise argparse.ArgumentTypeError(f"{asked!r} is no part; write K/N, such as 1/8 or 8/8")
-    return int(part), int(parts)
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files")
-    parser.addoption("--part", type=_part, metavar="K/N", help="run one part of N of the tests")
+    parser.addoption("--part", type=read_part, metavar="K/N", help="run one part of N of the tests")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out tests of other parts; a test is in the same part whatever else is chosen."""
-    if asked := config.getoption("--part"):
-        part, parts = asked
-        places = [zlib.crc32(item.nodeid.encode()) % parts + 1 for item in items]
-        placed = list(zip(items, places, strict=True))
-        config.hook.pytest_deselected(items=[item for item, place in placed if place != part])
-        items[:] = [item for item, place in placed if place == part]
+    if part := config.getoption("--part"):
+        others = [item for item in items if not in_part(item.nodeid, part)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if in_part(item.nodeid, part)]
 
 
 @pytest.fixture(scope="session", autouse=True)
