@@ -76,7 +76,6 @@ register_recipe(
     citation=Citation(
         text="Mishra et al., 2018", url="https://arxiv.org/abs/1707.03141", where="section 3"
     ),
-    cost=2.8,
     default_task=DefaultTask(task="recall", backbone="snail"),
     does_not_show=(
         "Mishra et al. report 99.1% of characters (Omniglot) and 55.7% of photographs "

@@ -51,7 +51,7 @@ class BasedConfig(Config):
     citation=Citation(
         text="Arora et al., 2024", url="https://arxiv.org/abs/2402.18668", where="section 4.1"
     ),
-    cost=4.0,
+    cost=2.0,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Arora et al. put it beside layers of attention in a small window, and report more recall "

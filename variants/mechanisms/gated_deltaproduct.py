@@ -70,6 +70,7 @@ class GatedDeltaProductConfig(Config):
     citation=Citation(
         text="Siems et al., 2025", url="https://arxiv.org/abs/2502.10297", where="section 3"
     ),
+    cost=3.8,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Siems et al. report that it follows states, trained on 128 permutations in a row and "

@@ -47,6 +47,7 @@ from variants.mechanisms.unit_vectors import oracle_unit, unit
         url="https://arxiv.org/abs/2605.22791",
         where="equations 9 and 10",
     ),
+    cost=3.3,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Hatamizadeh et al. report better language models, and better retrieval in long texts, "

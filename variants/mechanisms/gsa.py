@@ -64,6 +64,7 @@ class GsaConfig(Config):
     citation=Citation(
         text="Zhang et al., 2024", url="https://arxiv.org/abs/2409.07146", where="section 3"
     ),
+    cost=3.8,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Zhang et al. report better recall than other recurrences with a small state, for language "

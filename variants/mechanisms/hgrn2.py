@@ -44,6 +44,7 @@ class Hgrn2Config(Config):
     citation=Citation(
         text="Qin et al., 2024", url="https://arxiv.org/abs/2404.07904", where="section 3"
     ),
+    cost=2.0,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Qin et al. report gains over HGRN, whose state is smaller, in language models of up to 3 "

@@ -61,6 +61,7 @@ class LogLinearConfig(Config):
     citation=Citation(
         text="Guo et al., 2025", url="https://arxiv.org/abs/2506.04761", where="section 3"
     ),
+    cost=2.2,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Guo et al. report that it does well beside the same recurrence with one matrix, Mamba-2, "

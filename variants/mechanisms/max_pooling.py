@@ -33,7 +33,6 @@ from bench.api.variant import Variant
         url="https://arxiv.org/abs/1103.0398",
         where="section 3.2.2",
     ),
-    cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
     does_not_show=(
         "Collobert et al. use it where a label belongs to a whole sentence and compare it with no "

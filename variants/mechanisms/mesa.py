@@ -45,6 +45,7 @@ LEAST = 0.25
     citation=Citation(
         text="von Oswald et al., 2025", url="https://arxiv.org/abs/2506.05233", where="equation 5"
     ),
+    cost=2.8,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Von Oswald et al. report lower perplexity than other recurrences, and better scores in "

@@ -64,6 +64,7 @@ class MultiTokenConfig(Config):
         url="https://arxiv.org/abs/2504.00927",
         where="key-query convolution",
     ),
+    cost=2.4,
     default_task=DefaultTask(task="offset"),
     rosters=("quick",),
 )

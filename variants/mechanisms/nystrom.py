@@ -62,6 +62,7 @@ class NystromConfig(Config):
     citation=Citation(
         text="Xiong et al., 2021", url="https://arxiv.org/abs/2102.03902", where="section 3"
     ),
+    cost=2.0,
     default_task=DefaultTask(
         task="transduction[rule=reverse]", backbone="transformer_seq2seq", slot="self"
     ),

@@ -64,6 +64,7 @@ class Rwkv7Config(Config):
     citation=Citation(
         text="Peng et al., 2025", url="https://arxiv.org/abs/2503.14456", where="section 4.1"
     ),
+    cost=5.4,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Peng et al. report language models of 0.2 to 2.9 billion parameters that are as good as "

@@ -57,6 +57,7 @@ class Rates(NamedTuple):
     citation=Citation(
         text="Behrouz et al., 2024", url="https://arxiv.org/abs/2501.00663", where="section 3.1"
     ),
+    cost=2.7,
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Behrouz et al. report better language models than transformers, and needles found in "

@@ -81,7 +81,7 @@ class EntmaxConfig(Config):
         "Here the output is a softmax. Recall is solved: the baseline recalls nearly every pair, "
         "which leaves no room above it."
     ),
-    cost=3.0,
+    cost=1.4,
 )
 class EntmaxNormalizer(Normalizer):
     """max((alpha - 1) e - tau, 0)^(1 / (alpha - 1)) with tau such that a row sums to one.

@@ -44,7 +44,6 @@ register_recipe(
     citation=Citation(
         text="Yang et al., 2016", url="https://aclanthology.org/N16-1174", where="table 2"
     ),
-    cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
     does_not_show=(
         "Yang et al. report it behind attention in table 2, so that no advantage is claimed. It is "
@@ -99,6 +98,5 @@ register_recipe(
     citation=Citation(
         text="Rajkomar et al., 2018", url="https://arxiv.org/abs/1801.07860", where="supplement"
     ),
-    cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=uni_rnn,query=last]"),
 )

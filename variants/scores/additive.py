@@ -40,7 +40,7 @@ class AdditiveConfig(HiddenLayerConfig):
         url="https://arxiv.org/abs/1409.0473",
         where="appendix A.1.2",
     ),
-    cost=1.2,
+    cost=2.5,
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     rosters=("quick", "standard"),
 )

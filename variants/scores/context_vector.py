@@ -48,7 +48,6 @@ class ContextVectorConfig(Config):
         url="https://aclanthology.org/N16-1174",
         where="section 2.2, equations 5 and 6",
     ),
-    cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class ContextVectorScore(Score):

@@ -30,7 +30,6 @@ from variants.per_head_linear import per_head_linear, xavier_per_head
         url="https://arxiv.org/abs/1512.08756",
         where="sections 2 and 3",
     ),
-    cost=5.0,
     default_task=DefaultTask(task="after_marker", backbone="pooling[encoder=birnn]"),
 )
 class FeedForwardScore(Score):
