@@ -1,7 +1,9 @@
 """Ablations: one axis of a base changed at a time."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from bench.api import registry
@@ -11,8 +13,9 @@ from bench.api.registry import Recipe
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, parse
 from bench.running.plan import Plan, plan
-from bench.running.quality_cells import default_task_of, plain_task
+from bench.running.quality_cells import PlannedCell, default_task_of, plain_task
 from bench.running.request import Request
+from bench.training.protocol import canonical_protocol, read_protocol
 from results.catalog import ChangedAxis
 
 R = TypeVar("R", bound=Request)
@@ -88,6 +91,9 @@ def compared_with(base: str, request: R) -> R:
 def plan_ablation(request: Request, asked: Ablation, base: str, jobs: int = 0) -> Plan:
     """Cells of the base and of every changed form, on the tasks asked for or the base's own.
 
+    All are trained at the learning rate of the base, also where calibration has chosen others for
+    some of them: one axis is changed, and nothing else.
+
     Args:
         request: What was asked for.
         asked: The changes.
@@ -104,7 +110,32 @@ def plan_ablation(request: Request, asked: Ablation, base: str, jobs: int = 0) -
             backbone=request.backbone or default_task.backbone,
             slot=request.slot or default_task.slot,
         )
-    return plan(request, jobs=jobs)
+    return plan(request, jobs=jobs, trained=partial(_at_rate_of, asked.base.canonical.show()))
+
+
+def _at_rate_of(base: str, cells: Sequence[PlannedCell]) -> list[PlannedCell]:
+    """The cells at the learning rate of the base on their task, in their network where it is there.
+
+    Where `--training` says a rate, all have that already.
+    """
+    rates: dict[tuple[str, ...], float] = {}
+    for one in cells:
+        if one.cell.variant == base:
+            rate = read_protocol(one.cell.protocol).lr
+            rates.setdefault(_place(one), rate)
+            rates.setdefault((one.cell.task,), rate)
+    found = []
+    for one in cells:
+        own = parse(one.cell.protocol)
+        given = rates.get(_place(one), rates.get((one.cell.task,)))
+        shown = canonical_protocol(own if given is None else own.with_options(lr=given)).show()
+        found.append(replace(one, cell=replace(one.cell, protocol=shown)))
+    return found
+
+
+def _place(planned: PlannedCell) -> tuple[str, ...]:
+    """Where a variant is trained: on which task, in which slot of which network."""
+    return (planned.cell.task, planned.cell.backbone, planned.cell.slot)
 
 
 def changed_axes(asked: Ablation) -> dict[str, ChangedAxis]:

@@ -27,9 +27,9 @@ ENOUGH = 0.5
 """Share of the entries that have to be looked at for saturation where the time is up."""
 RULE = (
     f"the baseline lies between {LOWEST:g} and {HIGHEST:g} of the range of the ranking metric, the "
-    "baseline or the best entry is apart from uniform attention (95% t interval of the paired "
-    f"difference over {len(JUDGED)} seeds), and at most {FEW:.0%} of the entries are saturated "
-    f"({SATURATED:g} of the range or more)"
+    "baseline or the best entry is apart from uniform attention in its network (95% t interval of "
+    f"the paired difference over {len(JUDGED)} seeds), and at most {FEW:.0%} of the entries are "
+    f"saturated ({SATURATED:g} of the range or more)"
 )
 
 FIXED = "The size is that of the preset, for the comparison is about it."
@@ -93,7 +93,8 @@ class Calibration:
         chosen.
 
         Raises:
-            OutOfTime: Before a setting was found, or before every competitor was tuned.
+            OutOfTime: Before a setting was found, before every competitor was tuned where the
+                size is fixed, or where the machine ended a trial.
         """
         if self.trials.rates_alone:
             setting = Setting(options=self.task.name)
@@ -114,6 +115,8 @@ class Calibration:
                 try:
                     rates = self._rates(setting)
                 except OutOfTime:
+                    if self.trials.lost or self.trials.too_long:
+                        raise  # not the clock: the same command tries that trial again
                     rates = {}
                     seen.append(
                         "The time was up before every competitor had its trials of learning rates, "
@@ -145,7 +148,11 @@ class Calibration:
         if not LOWEST <= middle <= HIGHEST:
             return f"the baseline is at {middle:.2f} of the range."
         apart = self._apart(setting, self.trials.baseline)
-        firsts = self._firsts(setting, partly=apart)
+        firsts, entries = self._firsts(setting, partly=apart), self.trials.entries
+        if len(firsts) < ENOUGH * len(entries):
+            lacking = len(entries) - len(firsts)
+            why = self.trials.last_detail().rstrip(".")
+            return f"{lacking} of {len(entries)} entries have no value ({why})."
         known = [self.share(setting, found) for found in firsts.values()]
         saturated = sum(share >= SATURATED for share in known)
         if saturated > FEW * len(known):
@@ -155,15 +162,17 @@ class Calibration:
         return "nothing is apart from uniform attention."
 
     def _leader(self, setting: Setting, firsts: Mapping[str, float]) -> Competitor | None:
-        """The entry with the best first trial."""
-        known = [one for one in self.trials.entries if one.name in firsts]
+        """The entry with the best first trial; controls are no entries to choose among."""
+        entries = [one for one in self.trials.entries if one.spec.registered.control is None]
+        known = [one for one in entries if one.name in firsts]
         return max(known, key=lambda one: self.share(setting, firsts[one.name]), default=None)
 
     def _apart(self, setting: Setting, one: Competitor | None) -> bool:
-        """Whether a competitor differs from uniform attention on the seeds that judge."""
+        """Whether a competitor differs from uniform attention in its network, by judging seeds."""
         if one is None:
             return False
-        mine, other = self._judged(setting, one), self._judged(setting, self.trials.uniform)
+        uniform = self.trials.uniform_beside(one)
+        mine, other = self._judged(setting, one), self._judged(setting, uniform)
         seeds = sorted(mine.keys() & other.keys())
         if len(seeds) < 2:
             return False
@@ -171,16 +180,17 @@ class Calibration:
         return found.estimate != 0 if found.without_spread else not found.contains(0)
 
     def _firsts(self, setting: Setting, *, partly: bool) -> dict[str, float]:
-        """The value of each entry in its first trial.
+        """The value of each entry in its first trial, where it has one.
 
         Args:
             setting: What is tried.
             partly: Whether half of the entries are enough where the time is up.
 
         Raises:
-            OutOfTime: Too few have one.
+            OutOfTime: Too few have one, and not all were tried.
         """
         firsts: dict[str, float] = {}
+        tried = 0
         self.trials.ahead(setting, self.trials.entries, RATES[:1])
         for one in self.trials.entries:
             try:
@@ -189,9 +199,10 @@ class Calibration:
                 if not partly:
                     raise
                 continue
+            tried += 1
             if found:
                 firsts[one.name] = found[RATES[0]]
-        if len(firsts) < ENOUGH * len(self.trials.entries):
+        if tried < len(self.trials.entries) and len(firsts) < ENOUGH * len(self.trials.entries):
             raise OutOfTime
         return firsts
 

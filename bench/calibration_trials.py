@@ -22,6 +22,7 @@ from bench.running.quality_cells import (
 )
 from bench.running.request import Request
 from bench.running.session import Session
+from bench.trial_cells import choosing_value
 
 RATES = (0.003, 0.001, 0.01)
 """Learning rates that every competitor is tried with; the first one is tried before the others."""
@@ -46,6 +47,11 @@ class Competitor:
     spec: VariantSpec
     place: DefaultTask
     name: str
+
+    @property
+    def network(self) -> str:
+        """The backbone and the slot in which it stands, as its name says them."""
+        return self.name.partition(" @ ")[2]
 
 
 @dataclass(frozen=True)
@@ -86,9 +92,6 @@ class Trials:
                 key = (one["setting"], one["competitor"], one["lr"], one["seed"])
                 self.values[key] = one["value"]
         self.target: type[Task] = registry.find(TASKS, self.task.name).target
-        self.metric = self.target.ranking_metric().name
-        beyond = self.target.headline is not None and self.target.headline.kind == "beyond_training"
-        self.chose = self.target.choosing_metric().name if beyond else self.metric
         size = self.target.presets.get(self.preset)
         self.about_size = size is not None and size.comparison is not None
         """Whether the size is what the comparison is about, so that it is not for choice."""
@@ -97,6 +100,12 @@ class Trials:
         self.steps = 0 if size is None else size.trial_steps
         """Updates of a trial that chooses rates alone; 0 for those of a whole training."""
         self.baseline, self.uniform, *self.entries = self._competitors()
+
+    def uniform_beside(self, one: Competitor) -> Competitor:
+        """Uniform attention in the network of a competitor; it competes wherever an entry does."""
+        variant = self.uniform.name.partition(" @ ")[0]
+        mine = f"{variant} @ {one.network}"
+        return next(other for other in (self.uniform, *self.entries) if other.name == mine)
 
     def of_rates(
         self, setting: Setting, one: Competitor, rates: Sequence[float] = RATES
@@ -183,15 +192,15 @@ class Trials:
     def _stored(self, ids: Iterable[str]) -> dict[str, float | None]:
         """Validation value of finished cells: what chose their weights, or else what ranks."""
         newest = self.session.store.ledger().newest()
-        found = {}
+        found: dict[str, float | None] = {}
         for id_ in ids:
             record = newest.get(id_)
             # a timeout, a full disk and missing data are the machine's fault, and of other code a
             # value says nothing; the next command tries them all again
             lost = record is not None and (record.status == "timeout" or record.environmental)
             if record and not lost and self.session.holds(record):
-                chose = record.value(self.chose, "validation")
-                found[id_] = record.value(self.metric, "validation") if chose is None else chose
+                chose = choosing_value(record, self.target)
+                found[id_] = None if chose is None else chose[1]
         return found
 
     def _lost_to_the_machine(self, ids: Iterable[str]) -> str:

@@ -1,8 +1,9 @@
 """Hyper-parameter studies with an equal budget for every variant; the only user of Optuna."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -22,16 +23,35 @@ from bench.api.config import Choices, FloatRange, IntRange, Range
 from bench.api.errors import InvalidConfig
 from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec
-from bench.api.task import TASKS
+from bench.api.task import TASKS, Task
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.quality_cells import PlannedCell
 from bench.running.session import Session
 from bench.study_request import FRESH_SEED, StudyRequest
-from bench.trial_cells import Knob, Parameters, final_cell, knobs_of, trial_cell
-from results.json_values import JsonObject
+from bench.training.protocol import read_protocol
+from bench.trial_cells import (
+    Knob,
+    Parameters,
+    choosing_metrics,
+    choosing_value,
+    drawn_cell,
+    final_cell,
+    knobs_of,
+    trial_cell,
+)
+from results.json_values import Json, JsonObject
 
+DRAWS = 50
+"""How often options are drawn anew where they do not go together."""
+METRIC = "metric"
+"""Attribute of a trial that names the metric of its value; without it that is what ranks."""
+WHY = "why"
+"""Attribute of a trial whose options do not go together: why not."""
 Filed = Callable[[Mapping[str, str]], None]
 """Takes the ids of the cells of trials, by study and number: `additive 3`."""
+CellOf = Callable[[Parameters], PlannedCell | str]
+"""From what was drawn for one trial to its cell, or to why there is none."""
+AnyTrial = optuna.Trial | optuna.trial.FrozenTrial
 
 
 @dataclass(frozen=True)
@@ -45,6 +65,10 @@ class StudyResult:
     best_trial: int = 0
     parameters: Parameters = field(default_factory=dict)
     finals: tuple[PlannedCell, ...] = ()
+    chosen_by: str = ""
+    """The metric of the value."""
+    illegal: Mapping[int, str] = field(default_factory=dict)
+    """Why trials failed for which only options were drawn that do not go together, by number."""
 
 
 def expected_seconds(asked: StudyRequest) -> float:
@@ -72,7 +96,8 @@ def run_studies(asked: StudyRequest, session: Session, file: Filed) -> list[Stud
     Selection looks at validation only. A killed study goes on where it stopped: finished trials
     are kept, a trial that was running is asked again with the same parameters. So is one whose cell
     a run would ask again: after a failure that was the machine's or that `--retry` names, and where
-    code or data have changed.
+    code or data have changed. Options that do not go together are drawn anew, at the same learning
+    rate; a trial for which none are found has failed.
 
     Args:
         asked: What is tuned, and how.
@@ -95,16 +120,19 @@ def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str
     facts: dict[str, JsonObject] = {}
     for result in results:
         if result.best_value is None:
-            told: JsonObject = {"best_trial": "none gave a value"}
+            told: dict[str, Json] = {"best_trial": "none gave a value"}
         else:
             chosen = result.finals[0].cell
             told = {
                 "best_trial": result.best_trial,
                 "best_validation": result.best_value,
+                "chosen_by": result.chosen_by,
                 "task": chosen.task,
                 "variant": chosen.variant,
                 **result.parameters,
             }
+        if result.illegal:
+            told["illegal"] = {str(number): why for number, why in result.illegal.items()}
         facts[result.variant] = {"trials": asked.trials, **told}
     return facts
 
@@ -135,48 +163,55 @@ def _tune(
     _alone(study, session)
     # a database in the run folder is its own wherever the folder is; another one may be shared
     folder = str(session.store.folder.resolve()) if asked.storage else ""
+    cell_of = partial(drawn_cell, spec, asked, knobs)
 
     def lost(trial: optuna.trial.FrozenTrial) -> bool:
         ended = trial.state in (TrialState.COMPLETE, TrialState.FAIL)
-        return ended and session.wants(trial_cell(spec, asked, knobs, trial.params).cell)
+        cell = cell_of(trial.params) if ended else ""
+        return not isinstance(cell, str) and session.wants(cell.cell)
 
     _recover(study, folder, lost)
-    kept = _spent(study)
-    known = [trial_cell(spec, asked, knobs, trial.params) for trial in kept]
-    file(_places(name, kept, known))  # an earlier version may have asked for them
-    _count_kept(known[: asked.trials], session)
+    file(_places(name, _planned(_spent(study), cell_of)))  # an earlier version may have asked
+    _count_kept(_planned(_spent(study)[: asked.trials], cell_of), session)
     while (left := asked.trials - len(_spent(study))) > 0:
-        trials = [_ask(study, asked, knobs, folder) for _ in range(min(left, session.jobs))]
-        cells = [trial_cell(spec, asked, knobs, trial.params) for trial in trials]
-        file(_places(name, trials, cells))
-        session.train(cells, [_number(trial) for trial in trials])
-        _tell(study, trials, cells, task.ranking_metric().name, session)
+        drawn = [_ask(study, asked, knobs, folder, cell_of) for _ in range(min(left, session.jobs))]
+        trials = [one for one in drawn if one is not None]
+        file(_places(name, trials))
+        session.train([planned for _, planned in trials], [_number(trial) for trial, _ in trials])
+        _tell(study, trials, task, session)
     # a study that goes on from more trials than were asked now chooses among as many as others
     spent = _spent(study)[: asked.trials]
+    illegal = {
+        _number(trial): why for trial in spent if isinstance(why := cell_of(trial.params), str)
+    }
     complete = [trial for trial in spent if trial.state == TrialState.COMPLETE]
     if not complete:
-        return StudyResult(name, None)
+        return StudyResult(name, None, illegal=illegal)
     best = (min if lower else max)(complete, key=_value)
     finals = tuple(
         final_cell(trial_cell(spec, asked, knobs, best.params), name, seed)
         for seed in range(FRESH_SEED, FRESH_SEED + asked.final_seeds)
     )
-    return StudyResult(name, best.value, _number(best), best.params, finals)
+    metric = best.user_attrs.get(METRIC, task.ranking_metric().name)
+    return StudyResult(name, best.value, _number(best), best.params, finals, metric, illegal)
 
 
-def _places(
-    name: str,
-    trials: Sequence[optuna.Trial | optuna.trial.FrozenTrial],
-    cells: Sequence[PlannedCell],
-) -> dict[str, str]:
+def _planned(
+    trials: Iterable[optuna.trial.FrozenTrial], cell_of: CellOf
+) -> list[tuple[optuna.trial.FrozenTrial, PlannedCell]]:
+    """Trials with their cells, without those whose options do not go together."""
+    cells = [(trial, cell_of(trial.params)) for trial in trials]
+    return [(trial, cell) for trial, cell in cells if not isinstance(cell, str)]
+
+
+def _places(name: str, trials: Iterable[tuple[AnyTrial, PlannedCell]]) -> dict[str, str]:
     """The ids of the cells of trials, by study and number."""
-    pairs = zip(trials, cells, strict=True)
-    return {f"{name} {_number(trial)}": one.cell.id for trial, one in pairs}
+    return {f"{name} {_number(trial)}": one.cell.id for trial, one in trials}
 
 
-def _count_kept(kept: Sequence[PlannedCell], session: Session) -> None:
+def _count_kept(kept: Iterable[tuple[AnyTrial, PlannedCell]], session: Session) -> None:
     """Count trials of an earlier run among what had finished; those of other machines are not."""
-    session.train([one for one in kept if not session.wants(one.cell)])
+    session.train([one for _, one in kept if not session.wants(one.cell)])
 
 
 def _own_storage(folder: Path) -> str:
@@ -203,10 +238,15 @@ def opened_storage(storage: str) -> BaseStorage:
 def study_name(name: str, spec: VariantSpec, asked: StudyRequest) -> str:
     """A name that only the same question to the same code has (ADR 17).
 
-    No trial of another question is counted, and none whose value came from other code.
+    No trial of another question is counted, and none whose value came from other code or is of
+    another metric.
     """
     code = _code_of_trials(spec, asked)
-    facts = (spec.canonical, spec.revision, asked.question, code, knobs_of(spec, asked))
+    facts: tuple[object, ...] = (spec.canonical, spec.revision, asked.question, code)
+    facts += (knobs_of(spec, asked),)
+    if read_protocol(trial_cell(spec, asked, (), {}).cell.protocol).patience:
+        # what ranks chose among these, too, before what chooses their weights did
+        facts += choosing_metrics(registry.find(TASKS, asked.task.name).target)[:-1]
     digest = sha256(repr(facts).encode()).hexdigest()[:8]
     return f"{asked.request.tasks} @ {name} @ {asked.request.preset} {digest}"
 
@@ -228,20 +268,64 @@ def _alone(study: optuna.Study, session: Session) -> None:
 
 
 def _ask(
+    study: optuna.Study, asked: StudyRequest, knobs: Sequence[Knob], folder: str, cell_of: CellOf
+) -> tuple[optuna.Trial, PlannedCell] | None:
+    """Ask for one trial and its cell; None where no options were found that go together."""
+    trial = _drawn(study, asked, knobs, folder)
+    cell = cell_of(trial.params)
+    if not isinstance(cell, str):
+        return trial, cell
+    others = _others(trial, asked, knobs, cell_of)
+    if others is not None:
+        _ask_again(study, trial, others)
+    trial.set_user_attr(WHY, cell)
+    study.tell(trial, state=TrialState.FAIL)
+    # what waits is this one with other options, or one that was lost
+    return None if others is None else _ask(study, asked, knobs, folder, cell_of)
+
+
+def _drawn(
     study: optuna.Study, asked: StudyRequest, knobs: Sequence[Knob], folder: str
 ) -> optuna.Trial:
-    """Ask for one trial; its draws depend on its number alone, not on how often a run was killed.
+    """Draw one trial; its draws depend on its number alone, not on how often a run was killed.
 
-    The first draws are the same for every variant, so that all try the same learning rates.
+    The first draws of the sampler `random` are the same for every variant, so that all try the same
+    learning rates.
     """
     trials = study.get_trials(deepcopy=False)
     number = sum("retry_of" not in trial.user_attrs for trial in trials)
     study.sampler = _sampler(asked, number)
-    trial = study.ask({knob.name: distribution(knob.range) for knob in knobs})
+    trial = study.ask(_ranges(knobs))
     if "retry_of" not in trial.user_attrs:
         trial.set_user_attr("number", number)
         trial.set_user_attr("folder", folder)
     return trial
+
+
+def _others(
+    trial: optuna.Trial, asked: StudyRequest, knobs: Sequence[Knob], cell_of: CellOf
+) -> Parameters | None:
+    """Options for a trial that go together, at the rate that it has; None where none were found."""
+    seed = asked.request.first_seed + 7919 * _number(trial) + 1
+    alone = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    kept = {name: value for name, value in trial.params.items() if name == "lr"}
+    for _ in range(DRAWS):
+        found = {**alone.ask(_ranges(knobs)).params, **kept}
+        if not isinstance(cell_of(found), str):
+            return found
+    return None
+
+
+def _ranges(knobs: Sequence[Knob]) -> dict[str, BaseDistribution]:
+    """What Optuna draws from, by the name of the knob."""
+    return {knob.name: distribution(knob.range) for knob in knobs}
+
+
+def _ask_again(study: optuna.Study, trial: AnyTrial, parameters: Parameters) -> None:
+    """Let a trial wait in the place of another one, under its number."""
+    kept = {name: value for name, value in trial.user_attrs.items() if name != WHY}
+    again = {**kept, "retry_of": trial.number, "number": _number(trial)}
+    study.enqueue_trial(parameters, user_attrs=again)
 
 
 def _sampler(asked: StudyRequest, number: int) -> optuna.samplers.BaseSampler:
@@ -283,13 +367,12 @@ def _recover(
         running = trial.state == TrialState.RUNNING
         # in this order, so that a kill between the two loses no trial
         if trial.number not in asked_again and (running or lost(trial)):
-            again = {**trial.user_attrs, "retry_of": trial.number, "number": _number(trial)}
-            study.enqueue_trial(trial.params, user_attrs=again)
+            _ask_again(study, trial, trial.params)
         if running:
             study.tell(trial.number, state=TrialState.FAIL)
 
 
-def _number(trial: optuna.Trial | optuna.trial.FrozenTrial) -> int:
+def _number(trial: AnyTrial) -> int:
     """The number under which a trial was first asked."""
     return int(trial.user_attrs.get("number", trial.number))
 
@@ -309,17 +392,18 @@ def _spent(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
 
 def _tell(
     study: optuna.Study,
-    trials: Sequence[optuna.Trial],
-    cells: Sequence[PlannedCell],
-    metric: str,
+    trials: Iterable[tuple[optuna.Trial, PlannedCell]],
+    task: type[Task],
     session: Session,
 ) -> None:
     """Hand the validation values to Optuna; a cell without one is a failed trial."""
     records = session.store.records()
-    stored = {r.id: r.value(metric, "validation") for r in records if r.status == "ok"}
-    for trial, planned in zip(trials, cells, strict=True):
-        value = stored.get(planned.cell.id)
-        if value is None:
+    stored = {r.id: choosing_value(r, task) for r in records if r.status == "ok"}
+    for trial, planned in trials:
+        found = stored.get(planned.cell.id)
+        if found is None:
             study.tell(trial, state=TrialState.FAIL)
         else:
+            metric, value = found
+            trial.set_user_attr(METRIC, metric)
             study.tell(trial, value)

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 
 from bench.api import registry
 from bench.api.config import Range, search_ranges
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.options import complete, options_of
 from bench.api.registry import DefaultTask
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value
+from bench.api.task import Task
 from bench.running.quality_cells import PlannedCell, quality_cell
 from bench.study_request import StudyRequest
 from bench.training.protocol import AdamProtocol
+from results.row import Record
 
 MOST_KNOBS = 2
 """Options of a variant that a study may change, so that no variant gets a larger space."""
@@ -84,6 +87,39 @@ def trial_cell(
     default_task = DefaultTask(task=asked.request.tasks)
     planned = quality_cell(request, resolve(variant), default_task, asked.request.first_seed)
     return replace(planned, cell=replace(planned.cell, kind="trial"))
+
+
+def drawn_cell(
+    spec: VariantSpec, asked: StudyRequest, knobs: Sequence[Knob], parameters: Parameters
+) -> PlannedCell | str:
+    """The cell of a trial, or why there is none: options are drawn independently of one another.
+
+    So some do not go together, as `start` and `by_layer` of `differential`.
+    """
+    try:
+        return trial_cell(spec, asked, knobs, parameters)
+    except (InvalidConfig, Refused) as error:
+        return str(error)
+
+
+def choosing_metrics(target: type[Task]) -> tuple[str, ...]:
+    """Metrics of validation by which trials are chosen, the first one that has a value.
+
+    What chose the weights of a trial comes first (ADR 29). Without patience nothing did, and what
+    ranks chooses.
+    """
+    ranks = target.ranking_metric().name
+    beyond = target.headline is not None and target.headline.kind == "beyond_training"
+    return (target.choosing_metric().name, ranks) if beyond else (ranks,)
+
+
+def choosing_value(record: Record, target: type[Task]) -> tuple[str, float] | None:
+    """By which metric a trial is chosen, and its value on validation; None where it has none."""
+    for metric in choosing_metrics(target):
+        value = record.value(metric, "validation")
+        if value is not None:
+            return metric, value
+    return None
 
 
 def _set_option(variant: Selector, knob: Knob, value: bool | int | float | str) -> Selector:

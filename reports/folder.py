@@ -1,6 +1,5 @@
 """A run folder as a report reads it."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,12 +21,12 @@ from reports.ranked_table.headline import headline_of
 from reports.ranked_table.rows import ranked_lines
 from reports.speed_rows import line_of, speed_table
 from results.catalog import CATALOG
-from results.certificate import certificate_entries
+from results.certificate import certificate_entries, with_sentences
 from results.frame import rows_of, speed_summary
 from results.json_values import JsonObject, as_object
 from results.pack import Pack, open_run
 from results.part import Part
-from results.published_commands import as_published
+from results.published_commands import as_published, without_folders
 from results.row import Record, Unmeasured
 from results.run_path import SUFFIX
 from results.store import Store
@@ -98,7 +97,11 @@ class RunFolder:
             )
             for one in self.outcomes
         ]
-        return replace(self, published=True, outcomes=tuple(said))
+        certificates = {
+            variant: with_sentences(entry, without_folders)
+            for variant, entry in self.certificates.items()
+        }
+        return replace(self, published=True, outcomes=tuple(said), certificates=certificates)
 
     def command(self, label: str) -> str:
         """The command that runs one cell of this run again; empty where only the whole run can."""
@@ -243,13 +246,33 @@ def _cell_of(label: str) -> Cell | None:
         return None
 
 
-def without_folders(text: str) -> str:
-    """A text in which no file or folder of this machine is named.
+def torn_lines(count: int) -> str:
+    """A sentence about lines that killed writers left unfinished; empty without any.
 
-    >>> without_folders("words is not here (/home/me/data has no folder words); see https://a.b/c")
-    'words is not here (… has no folder words); see https://a.b/c'
+    Args:
+        count: How many there are.
     """
-    return re.sub(r"(?<![\w/:.<])~?/(?:[^\s/'\",;()]+/)*[^\s/'\",;()]+", "…", text)
+    if not count:
+        return ""
+    return (
+        f"{counted(count, 'unfinished last line')} of killed writers "
+        f"{'was' if count == 1 else 'were'} left out; their cells run again."
+    )
+
+
+def damaged_lines(places: Sequence[str]) -> str:
+    """A sentence about lines of a ledger that cannot be read; empty without any.
+
+    Args:
+        places: `file:line: reason` of each.
+    """
+    if not places:
+        return ""
+    return (
+        f"{counted(len(places), 'line')} of the ledger cannot be read, the first "
+        f"is {places[0]}; cells that are missing for it run again with the "
+        "same command."
+    )
 
 
 def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
@@ -267,18 +290,6 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
     store = Part(whole, tasks) if tasks else whole
     ledger = store.ledger()
     outcomes = [StoredOutcome(cell_from_dict(dict(r.cell)), r) for r in ledger.newest().values()]
-    torn, damage = "", ""
-    if ledger.torn_tails:
-        torn = (
-            f"{counted(ledger.torn_tails, 'unfinished last line')} of killed writers "
-            f"{'was' if ledger.torn_tails == 1 else 'were'} left out; their cells run again."
-        )
-    if ledger.corrupt_lines:
-        damage = (
-            f"{counted(len(ledger.corrupt_lines), 'line')} of the ledger cannot be read, the first "
-            f"is {ledger.corrupt_lines[0]}; cells that are missing for it run again with the "
-            "same command."
-        )
     return RunFolder(
         path=Path(path),
         outcomes=tuple(sorted(outcomes, key=lambda outcome: outcome.cell.label)),
@@ -286,8 +297,8 @@ def read_folder(path: Path, tasks: Sequence[str] = ()) -> RunFolder:
         plan=stored_plan(as_object(store.read_json(PLAN))),
         certificates=certificate_entries(as_object(store.read_json("certificates.json"))),
         environments=store.environments(),
-        torn=torn,
-        damage=damage,
+        torn=torn_lines(ledger.torn_tails),
+        damage=damaged_lines(ledger.corrupt_lines),
         store=store,
         tasks=tuple(tasks),
     )

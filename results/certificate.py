@@ -1,6 +1,6 @@
 """What `certificates.json` says of a variant; written by the conformance suite."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NotRequired, TypedDict
 
 from results.json_values import JsonObject, as_list, as_object, as_text
@@ -23,8 +23,8 @@ class CertificateEntry(TypedDict):
     told: dict[str, str]
     """What a check that passed has to say."""
     code: NotRequired[dict[str, str]]
-    """Hash of the code that was checked, by device and format; empty where it is not known. Files
-    of earlier versions have none."""
+    """Hash of the code that was checked, by place; empty where it is not known. Files of earlier
+    versions have none."""
 
 
 def certificate_entry(data: JsonObject) -> CertificateEntry:
@@ -70,10 +70,12 @@ def verdict(entry: CertificateEntry) -> str:
 
 
 def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateEntry:
-    """A certificate with the checks of another one, which replace all of the same device.
+    """A certificate with the checks of another one, which replace all of the same place.
 
     The name of a check that holds on one device and in one format alone ends in both:
-    `answers_on_cuda_bfloat16`.
+    `answers_on_cuda_bfloat16`. Other code and a timed shape are places, too: `oracle_on_eager`,
+    `timed_shape_on_cuda_bfloat16_at_causal_B2_H2_L256_E32`. So a failure stays until the same code
+    passes at the same shape.
     """
     kept = _without(entry, _places(more))
     both: CertificateEntry = {
@@ -86,6 +88,52 @@ def with_checks(entry: CertificateEntry, more: CertificateEntry) -> CertificateE
     if code := kept.get("code", {}) | more.get("code", {}):
         both["code"] = code
     return both
+
+
+def of_impl(entry: CertificateEntry, impl: str) -> CertificateEntry:
+    """A certificate of the suite, whose checks are named after the code that they were asked of.
+
+    So that they neither hide nor replace those of other code. The usual code has no name.
+
+    Args:
+        entry: The certificate.
+        impl: Name of the code.
+    """
+    if impl == "auto":
+        return entry
+
+    def named(check: str) -> str:
+        return f"{check}_on_{impl}"
+
+    def renamed(sentences: dict[str, str]) -> dict[str, str]:
+        return {named(check): why for check, why in sentences.items()}
+
+    both: CertificateEntry = {
+        "passed": [*map(named, entry["passed"])],
+        "skipped": renamed(entry["skipped"]),
+        "failed": renamed(entry["failed"]),
+        "expected": [*map(named, entry["expected"])],
+        "told": renamed(entry["told"]),
+    }
+    if "code" in entry:
+        both["code"] = {at or impl: of for at, of in entry["code"].items()}
+    return both
+
+
+def with_sentences(entry: CertificateEntry, change: Callable[[str], str]) -> CertificateEntry:
+    """A certificate that says everything in other words.
+
+    Args:
+        entry: The certificate.
+        change: Gives what stands in the place of a sentence.
+    """
+
+    def changed(sentences: dict[str, str]) -> dict[str, str]:
+        return {check: change(said) for check, said in sentences.items()}
+
+    told = changed(entry["told"])
+    skipped, failed = changed(entry["skipped"]), changed(entry["failed"])
+    return {**entry, "skipped": skipped, "failed": failed, "told": told}
 
 
 def of_code(entry: CertificateEntry, code: str) -> CertificateEntry:
@@ -129,12 +177,12 @@ def _without(entry: CertificateEntry, places: Container[str]) -> CertificateEntr
 
 
 def _places(entry: CertificateEntry) -> set[str]:
-    """Devices and formats that a certificate is about."""
+    """Devices, formats, codes and shapes that a certificate is about."""
     return {_place(check) for check in (*entry["passed"], *entry["skipped"], *entry["failed"])}
 
 
 def _place(check: str) -> str:
-    """Device and format of a check; empty for those in float64 on the processor."""
+    """Where a check holds; empty for the usual code in float64 on the processor."""
     return check.partition("_on_")[2]
 
 

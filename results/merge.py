@@ -48,8 +48,9 @@ def merge(
     Args:
         into: A run folder, which is made where it is missing.
         sources: Run folders, or packs, which have few artifacts.
-        wanted: Ids of the cells to copy, for a target that has a plan of its own; None for all
-            cells, and for what the sources had planned.
+        wanted: Ids of the cells to copy, for a target that has a plan of its own, and is told the
+            plug-ins of these cells by whoever planned them; None for all cells, and for what the
+            sources had planned.
 
     Raises:
         NotARunFolder: A source is neither, or the target holds something else.
@@ -60,7 +61,7 @@ def merge(
     with Store.create(into) as target:
         differing = _differing([target.ledger(), *ledgers])
         added = sum(
-            _copy(store, ledger, target, names)
+            _copy(store, ledger, target, names, whole=wanted is None)
             for store, ledger in zip(stores, ledgers, strict=True)
         )
     return Merged(
@@ -92,7 +93,9 @@ def _only(ledger: Ledger, wanted: Container[str] | None) -> Ledger:
     return replace(ledger, records=tuple(one for one in ledger.records if one.id in wanted))
 
 
-def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[str]) -> int:
+def _copy(
+    source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[str], *, whole: bool
+) -> int:
     held = target.ledger().newest()
     fresh = [
         record
@@ -102,7 +105,7 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[s
     for name in names:
         theirs = source.read_json(name)
         if theirs is not None:
-            _join(target, name, theirs)
+            _join(target, name, theirs if whole else _of_some(name, theirs, fresh))
     _renew_certificates(source, target, _measured_anew(held.values(), fresh))
     asked = source.read_json(ASKED)
     if asked is not None and target.read_json(ASKED) is None:
@@ -121,6 +124,16 @@ def _copy(source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[s
         least = held[record.id].attempt + 1 if record.id in held else record.attempt
         target.append(replace(record, attempt=max(record.attempt, least)))
     return len(fresh)
+
+
+def _of_some(name: str, theirs: Json, records: Iterable[Record]) -> Json:
+    """What a source says in a file, for a target that gets these of its records alone."""
+    said = as_object(theirs)
+    if name == CERTIFICATES:
+        variants = {str(record.cell.get("variant", "")) for record in records}
+        return {variant: entry for variant, entry in said.items() if variant in variants}
+    # no record says which plug-in it needs; whoever planned its cell has loaded that
+    return {key: one for key, one in said.items() if key != "plugins"}
 
 
 def _measured_anew(held: Iterable[Record], fresh: Iterable[Record]) -> set[str]:

@@ -13,11 +13,12 @@ import pyarrow.parquet as pq
 from bench.api.errors import DataDamaged
 from bench.api.whole_file import written_whole
 from results.catalog import CATALOG
+from results.certificate import certificate_entries, with_sentences
 from results.compressed import compressed, json_text, uncompressed
 from results.frame import COLUMNS, NUMBERS, StoredRun, rows_of
 from results.json_values import Json, JsonObject, as_object, as_text, read_value
 from results.ledger import Ledger, OtherSchema
-from results.published_commands import DATA_DIR, as_published, file_name
+from results.published_commands import DATA_DIR, as_published, file_name, without_folders
 from results.row import RECORD_SCHEMA, Record, record_from_json
 from results.run_path import (
     SUFFIX,
@@ -32,7 +33,8 @@ from results.stored_plan import PLAN
 
 ADDED_COLUMNS = ("code",)
 """Columns that packs of earlier versions do not have."""
-FILES = ("catalog.json", "certificates.json", PLAN, "spec.json")
+CERTIFICATES = "certificates.json"
+FILES = (CATALOG, CERTIFICATES, PLAN, "spec.json")
 """Files of a run folder that go into a pack."""
 
 _PREFIX = "attention_bench:"
@@ -201,6 +203,7 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     """
     refuse_no_name_of_a_pack(path)
     frame = rows_of([source])
+    frame["detail"] = frame["detail"].map(without_folders)
     order = frame.drop_duplicates("cell").sort_values(["kind", "task", "variant", "seed", "cell"])
     places = {cell: place for place, cell in enumerate(order["cell"])}
     frame = frame.sort_values("cell", key=lambda cells: cells.map(places), kind="stable")
@@ -215,8 +218,7 @@ def write_pack(source: PackedRun, path: Path) -> Path:
     for name in FILES:
         data = source.read_json(name)
         if data is not None:
-            kept = {key: one for key, one in data.items() if name == CATALOG or key != "data_dir"}
-            stored[_PREFIX + name] = compressed(_without_places(kept))
+            stored[_PREFIX + name] = compressed(_as_packed(name, data))
     table = pa.Table.from_pandas(frame, schema=_arrow_schema(), preserve_index=False)
     # without the copy of the schema, which would hold the metadata a second time
     how = {"compression": "zstd", "compression_level": 19, "store_schema": False}
@@ -224,6 +226,15 @@ def write_pack(source: PackedRun, path: Path) -> Path:
         writer.write_table(table)
         writer.add_key_value_metadata(stored)
     return path
+
+
+def _as_packed(name: str, data: JsonObject) -> Mapping[str, object]:
+    """What a pack has of a file of a run."""
+    if name == CERTIFICATES:
+        every = certificate_entries(data).items()
+        return {variant: with_sentences(entry, without_folders) for variant, entry in every}
+    kept = {key: one for key, one in data.items() if name == CATALOG or key != "data_dir"}
+    return _without_places(kept)
 
 
 def _without_places(data: JsonObject) -> dict[str, Json]:

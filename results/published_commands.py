@@ -1,5 +1,6 @@
-"""Commands as a reader elsewhere may see them: without a folder of this machine."""
+"""Commands and sentences as a reader elsewhere may see them: without a folder of this machine."""
 
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import PurePath
@@ -24,6 +25,15 @@ def as_published(command: str) -> str:
     for option in FILES:
         command = _changed(command, option, file_name)
     return _changed(command, "--storage", lambda address: STORAGE)
+
+
+def without_folders(text: str) -> str:
+    """A text in which no file or folder of this machine is named.
+
+    >>> without_folders("words is not here (/home/me/data has no folder words); see https://a.b/c")
+    'words is not here (… has no folder words); see https://a.b/c'
+    """
+    return re.sub(r"(?<![\w/:.<])~?/(?:[^\s/'\",;()]+/)*[^\s/'\",;()]+", "…", text)
 
 
 def file_name(path: str) -> str:

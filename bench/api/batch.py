@@ -182,7 +182,12 @@ class Sizes(NamedTuple):
     target_vocab: int
     """V."""
     max_length: int
-    """Longest sequence that any split holds, source or target."""
+    """Symbols after which decoding stops, EOS included; some tasks also leave longer sources out of
+    scores of attention and delay.
+
+    At most tasks no split holds a longer sequence, source or target. Captions take it from the
+    targets of training alone, and a regression from its training points, of which it may ask more.
+    """
     bos: int = 1
     eos: int = 2
     unk: int = 3

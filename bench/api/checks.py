@@ -33,6 +33,6 @@ MEANING: Mapping[str, str] = {
         "or a part says why not"
     ),
     "cost": "operations and bytes grow with length no faster than declared",
-    "compile": "compiled code is one graph and computes the same",
+    "compile": "it is traced as one graph, which computes the same; no kernels are built of it",
 }
 """What each check of a certificate holds, in the order in which they are printed."""

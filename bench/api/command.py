@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 USUAL_PRESET = "quick"
 """The preset of a run that names none."""
+EXAMPLES = 256
+"""Test examples of a probe where nobody says how many."""
 
 
 def run_command(*words: str, plugins: Sequence[str] = (), data_dir: str = "") -> str:

@@ -149,6 +149,15 @@ def made_of(metric: str) -> str:
     return learned_in_the_end(metric).removeprefix(NAMES["beyond_training"].format(name=""))
 
 
+def choosing_name(metric: str) -> str:
+    """The metric that chooses where training has patience, by the name of the one that ranks.
+
+    >>> choosing_name("beyond_training_bleu"), choosing_name("along_training_bleu")
+    ('choosing_bleu', 'along_training_bleu')
+    """
+    return f"choosing_{made_of(metric)}" if is_made(metric, "beyond_training") else metric
+
+
 def beyond_training(of: Metric, axis: str = "length") -> Headline:
     """Rank by the mean over what is longer than all of training."""
     return Headline(kind="beyond_training", of=of, axis=axis)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from bench.api import registry
 from bench.api.cell import Cell
 from bench.api.claim import CLAIMS, FIRST_SEED, Claim, Side
+from bench.api.command import EXAMPLES
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
@@ -15,7 +16,7 @@ from bench.running.left_out import LeftOut
 from bench.running.plan import Plan
 from bench.running.quality_cells import PlannedCell, quality_cell
 from bench.running.request import AskedVariant, Request
-from bench.training.analysis import EXAMPLES, analysis_cell
+from bench.training.analysis import analysis_cell
 from reports.claims import claims_command
 
 EVERY = "all"

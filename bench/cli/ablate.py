@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 def command(asked: "RunOptions", base: str, axis: str) -> None:
     """Change one axis of a variant at a time, and compare.
 
+    All are trained at the learning rate of the variant as it is, unless --training gives one.
+
     The report has the paired difference of each change to the variant as it is. `bench plan` with
     the same --base and --axis shows what would run.
     """
@@ -49,6 +51,7 @@ def ablate(base: str, axis: str, options: "RunOptions") -> int:
         base, axis = as_text(asked_before.get("base")), as_text(asked_before.get("axis"))
     if not (base and axis):
         raise InvalidConfig("ablate: give --base and --axis, or --spec.")
+    _ = options.data_directory  # one that is not there is refused before anything runs
     load_registry(options.plugin)
     asked = ablations.ablation(base, axis)
     out = options.out or ablations.usual_folder(asked)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bench.api.command import EXAMPLES
 from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 @click.command("analyze")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--probes", default="all", show_default=True, help="Probes to run, or 'all'.")
-@click.option("--examples", default=256, show_default=True, help="Test examples for each model.")
+@click.option(
+    "--examples",
+    default=EXAMPLES,
+    show_default=True,
+    help="Test examples for each model, in whole batches. A test begins with its shortest inputs, "
+    "so these are the shortest; more than it has are all.",
+)
 @options.jobs
 @options.data_directory
 @options.plugins
@@ -71,8 +78,8 @@ def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
         )
     for cell in trained:
         refuse_missing_device(cell.device)
+    wanted = analysis_cells(trained, chosen, examples)  # refuses before anything is written
     options = replace(options, out=str(folder))
     session = make_session(options, store)
     add_to_catalog(options, store)
-    wanted = analysis_cells(trained, chosen, examples)
     return guarded(options, session, lambda: session.analyze(wanted), probe_parts)

@@ -57,7 +57,8 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     """Calibrate one task; returns the exit code.
 
     Raises:
-        InvalidConfig: The preset ranks nothing, or the time makes no sense.
+        InvalidConfig: The preset ranks nothing, the time makes no sense, or the task has less of
+            its input, for which no choice is looked up.
     """
     from dataclasses import replace
 
@@ -74,6 +75,7 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     load_registry(options.plugin)
     _ = options.data_directory  # one that is not there is refused before anything runs
     task = canonical("task", parse(text))
+    _refuse_ablated_input(task)
     options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
     from bench.api.calibration import keep_choice
@@ -98,6 +100,23 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
         click.echo(f"  lr {rate:g}  {who}")
     click.echo(f"stored in {path}", err=True)
     return 0
+
+
+def _refuse_ablated_input(task: "Selector") -> None:
+    """Refuse a task with less of its input: plans take what was chosen for the whole.
+
+    Raises:
+        InvalidConfig: It is one.
+    """
+    from bench.api.errors import InvalidConfig
+    from bench.running.calibrated import whole_task
+
+    whole = whole_task(task)
+    if whole != task:
+        raise InvalidConfig(
+            f"calibrate: {task.show()} has less of its input, and plans take the size and the "
+            f"rates of the whole; calibrate {whole.show()}."
+        )
 
 
 def keep_trials(task: "Selector", preset: str, unfinished: "Choice") -> "Path | None":

@@ -177,13 +177,21 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
 
     Raises:
         UnknownName: No claim has one of the keys.
+        BenchError: An option does not go with the claims, the machine or the folder; nothing was
+            computed.
     """
     from bench.claims.cells import asked_claims, plan_of
-    from bench.cli.execution import execute, open_store
+    from bench.cli.execution import (
+        execute,
+        open_store,
+        refuse_missing_devices,
+        refuse_other_preset,
+    )
     from bench.cli.registered import load_registry
     from bench.cli.sentences import INTERRUPTED
     from results.pack import open_run
 
+    _ = options.data_directory  # one that is not there is refused before anything runs
     load_registry(options.plugin)
     claims = asked_claims(keys)
     options = replace(
@@ -193,9 +201,12 @@ def run(options: "RunOptions", keys: tuple[str, ...]) -> int:
         # a probe of a later call reads the model of a cell that has finished
         keep_models=True,
     )
-    with open_store(options) as store:
-        code = _compute(claims, store)
     made = plan_of(claims, options)
+    refuse_missing_devices(made)
+    with open_store(options) as store:
+        if made.quality:
+            refuse_other_preset(options, store)
+        code = _compute(claims, store)
     if made.quality:
         trained = execute(
             options, made, spec={"command": "claims", "keys": list(keys)}, shown=lambda _: ()

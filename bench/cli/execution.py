@@ -12,6 +12,7 @@ from bench.api.cache import unwritable_cache
 from bench.api.cell import Cell
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
+from bench.api.resolve import VariantSpec
 from bench.cli.budgets import RUN, budgets_of
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, has_option, print_end, run_parts
@@ -32,8 +33,9 @@ from bench.running.missing_data import lacking_data
 from bench.running.plan import Plan
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
-from bench.timing.shape import parse_rounds, parse_shape
+from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.training.analysis import analysis_cells, asked_probes, model_path
+from reports.folder import damaged_lines, torn_lines
 from reports.numbers import counted
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.json_values import as_object
@@ -63,8 +65,8 @@ def execute(
         spec: What the spec file says beside the options.
         shown: Gives the texts to print of the finished run.
     """
-    for cell in made.cells:
-        refuse_missing_device(cell.device)
+    _ = options.data_directory  # one that is not there is refused before anything is written
+    refuse_missing_devices(made)
     _plan_probes(options, made)
     store = _open_with_reused(options, made)
     kept = options.keep_models or bool(made.analysis)
@@ -92,8 +94,8 @@ def execute(
 
     def work() -> None:
         if options.verify:
-            variants = [one.spec for one in (*made.quality, *made.speed)]
-            session.certify(variants, options.impl, _compared(options, made))
+            for on, variants in _compared(options, made).items():
+                session.certify(variants, options.impl, on)
         session.train(made.quality)
         if options.looks:
             train_until_decided(options, options.looks, made, session, more_is_planned)
@@ -103,6 +105,16 @@ def execute(
             _tell_of_lost_models(made, session)
 
     return guarded(options, session, work, shown)
+
+
+def refuse_missing_devices(made: Plan) -> None:
+    """Refuse a plan of which this machine lacks a device.
+
+    Raises:
+        InvalidConfig: It lacks one.
+    """
+    for device in {cell.device for cell in made.cells}:
+        refuse_missing_device(device)
 
 
 def _open_with_reused(options: RunOptions, made: Plan) -> Store:
@@ -120,6 +132,9 @@ def _open_with_reused(options: RunOptions, made: Plan) -> Store:
     if reused is not None:
         wanted = None if options.looks else {cell.id for cell in made.cells}
         taken = merge(options.folder, [options.reuse], wanted)
+        lost = (torn_lines(taken.torn_tails), damaged_lines(taken.corrupt_lines))
+        for said in filter(None, lost):
+            click.echo(f"{options.reuse}: {said}", err=True)
         click.echo(f"{counted(taken.added, 'finished cell')} from {options.reuse}.", err=True)
     return store
 
@@ -165,12 +180,21 @@ def _write_plan(options: RunOptions, made: Plan, store: Store, spec: Mapping[str
     store.update_json(PLAN, lambda held: {**expected, **plan_with(held, now)})
 
 
-def _compared(options: RunOptions, made: Plan) -> RunsOn | None:
-    """Where the certificates compare with float64: what is timed where it is timed."""
-    shapes = {parse_shape(one.cell.task): None for one in made.speed if not _too_long(one.cell)}
-    somewhere = compared_on(options.device, options.dtype, (), options.impl)
-    asked = bool(options.shape) or somewhere is not None
-    return compared_on(options.device, options.dtype, shapes if asked else (), options.impl)
+def _compared(options: RunOptions, made: Plan) -> dict[RunsOn | None, list[VariantSpec]]:
+    """Variants by where their certificates compare with float64: where and as they are timed."""
+    place = (options.device, options.dtype)
+    asked = bool(options.shape) or compared_on(*place, (), options.impl) is not None
+    specs = {one.spec.canonical.show(): one.spec for one in (*made.quality, *made.speed)}
+    shapes: dict[str, list[AttendShape]] = {name: [] for name in specs}
+    for one in made.speed:
+        if asked and not _too_long(one.cell):
+            shapes[one.spec.canonical.show()].append(parse_shape(one.cell.task))
+    found: dict[RunsOn | None, list[VariantSpec]] = {}
+    for name, spec in specs.items():
+        rounds = options.rounds_of(AttendShape())
+        on = compared_on(*place, shapes[name], options.impl, rounds)
+        found.setdefault(on, []).append(spec)
+    return found
 
 
 def _too_long(cell: Cell) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 import click
 
 from bench.api.axes import PLAIN
+from bench.api.command import EXAMPLES
 from bench.api.errors import MOST_QUOTED, InvalidConfig, UnknownName
 from bench.api.plain_text import shortened
 from bench.running.presets import PRESETS
@@ -117,7 +118,10 @@ implementation = click.option(
     "fused attention, timed only), or compiled (eager behind torch.compile, timed only).",
 )
 probes = click.option(
-    "--probes", default="", help="Probes to run on every trained model, or 'all'. Default: none."
+    "--probes",
+    default="",
+    help="Probes to run on every trained model, or 'all'. They look at the first "
+    f"{EXAMPLES} test examples, which are the shortest. Default: none.",
 )
 until = _together(
     click.option(
@@ -180,11 +184,17 @@ def filled(kind: type[D], typed: dict[str, object]) -> D:
 
 
 _place = _together(
-    click.option("--backbone", default="", help="Backbone selector. Default: the task's own."),
+    click.option(
+        "--backbone",
+        default="",
+        help="Backbone selector. Default: what the comparison of a preset names or, without "
+        "--tasks, the variant's default task; else the task's own.",
+    ),
     click.option(
         "--slot",
         default="",
-        help="Slot of the backbone that holds the variant. Default: the first.",
+        help="Slot of the backbone that holds the variant. Default: what the comparison of a "
+        "preset names or, without --tasks, the variant's default task; else the first.",
     ),
     click.option("--preset", default="quick", show_default=True, help=PRESET_HELP),
 )

@@ -148,6 +148,7 @@ def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[P
     """
     from bench.api.errors import InvalidConfig
     from bench.cli.overwriting import refuse_other_merge
+    from reports.folder import damaged_lines, torn_lines
     from results.merge import merge
 
     if out is None or out.resolve() in [one.resolve() for one in (folder, *others)]:
@@ -156,6 +157,8 @@ def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[P
         )
     refuse_other_merge([folder, *others], out)
     done = merge(out, [folder, *others])
+    for warning in filter(None, (torn_lines(done.torn_tails), damaged_lines(done.corrupt_lines))):
+        click.echo(warning, err=True)
     return out, [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
 
 
@@ -173,9 +176,10 @@ def _refuse(folder: Path, out: Path | None, *, whole: bool, merged: bool) -> Non
     from results.run_path import refuse_what_is_no_run
 
     refuse_what_is_no_run(folder)
-    if not whole and out is None:
+    if not whole and (out is None or out.resolve() == folder.resolve()):
         raise InvalidConfig(
-            "report: --tasks would overwrite the report of the whole run; give --out."
+            "report: --tasks would overwrite the report of the whole run; give --out another "
+            "folder."
         )
     if out is not None and not merged:
         refuse_occupied(folder, out)

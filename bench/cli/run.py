@@ -34,6 +34,8 @@ SAID_BY_CELL = (
     "dtype",
     "impl",
     "shape",
+    "quality",
+    "speed",
 )
 """Options that the label of a cell has answered."""
 LEAST_AGAIN_S = 60.0

@@ -8,7 +8,7 @@ from bench.api.cell import LARGEST_SEED
 from bench.api.data_folder import data_folder
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.running.quality_cells import fewest_seeds
-from bench.running.request import MOST_SEEDS, Request
+from bench.running.request import MOST_SEEDS, OF_TRAINING, Request
 from results.looks import Looks
 from results.row import STATUSES
 
@@ -62,9 +62,19 @@ class RunOptions(Request):
             raise InvalidConfig(
                 "--seeds says how often variants are trained; leave out --seeds, or --no-quality."
             )
+        if not (self.quality or self.cells):
+            self._refuse_what_trains()
         for status in self.retry:
             if status not in STATUSES:
                 raise UnknownName.among("status", status, STATUSES)
+
+    def _refuse_what_trains(self) -> None:
+        for name in (*OF_TRAINING, "probes", "keep_models"):
+            if getattr(self, name):
+                typed = f"--{name.replace('_', '-')}"
+                raise InvalidConfig(
+                    f"{typed} is about training; leave out {typed}, or --no-quality."
+                )
 
     @property
     def plugin_paths(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from bench.cli import option_groups as options
 from bench.cli.light_start import light_start, need_real_packages
 
 if TYPE_CHECKING:
+    from bench.api.resolve import VariantSpec
     from bench.cli.run_options import RunOptions
     from bench.conformance import Certificate, RunsOn
     from bench.running.job import Job
@@ -113,8 +114,20 @@ def _jobs(options: "RunOptions", checks: tuple[str, ...], on: "RunsOn | None") -
             on=where,
         )
         for name, spec in options.specs
-        for where in ([None] if on is None else [None, on])
+        for where in ([None] if on is None else [None, _where_it_stands(spec, on)])
     ]
+
+
+def _where_it_stands(spec: "VariantSpec", on: "RunsOn") -> "RunsOn":
+    """Without the shapes of regimes in which a variant has no place, unless it has none at all."""
+    from bench.api.places import timed_place
+
+    here = [
+        shape
+        for shape in on.shapes
+        if spec.refusal(timed_place(shape.regime, with_heads=shape.place == "slot")) is None
+    ]
+    return replace(on, shapes=tuple(here) or on.shapes)
 
 
 def _certified(options: "RunOptions", todo: "list[Job]") -> "list[Certificate]":

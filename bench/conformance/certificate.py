@@ -6,11 +6,24 @@ from dataclasses import dataclass, field
 from results.certificate import BUILT, CertificateEntry, refused_code, verdict
 
 
-class CheckFailed(Exception):
+class _Ended(Exception):
+    def __init__(self, sentence: str, *, environmental: bool = False) -> None:
+        """Take what the certificate says.
+
+        Args:
+            sentence: Of the check.
+            environmental: Whether the cause lies outside the code, so that asking later may end
+                otherwise.
+        """
+        super().__init__(sentence)
+        self.environmental = environmental
+
+
+class CheckFailed(_Ended):
     """A law that does not hold; the message is the sentence of the certificate."""
 
 
-class CheckSkipped(Exception):
+class CheckSkipped(_Ended):
     """A law that has no meaning here; the message says why."""
 
 
@@ -27,6 +40,9 @@ class Certificate:
     """Checks that had to pass; a skip among them is not green."""
     told: dict[str, str] = field(default_factory=dict)
     """What a check that passed has to say, such as a cost that is declared too high."""
+    environmental: bool = False
+    """Whether a cause outside the code ended a check, so that asking later may end otherwise. Files
+    do not say it, because such a certificate is kept for no other run."""
 
     def green(self, expected: Iterable[str] | None = None) -> bool:
         """Whether nothing failed and everything expected passed.

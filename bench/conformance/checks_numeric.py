@@ -1,4 +1,4 @@
-"""Lower precision stays near double precision, and compiled code computes the same."""
+"""Lower precision stays near double precision, and a traced graph computes the same."""
 
 import copy
 import logging

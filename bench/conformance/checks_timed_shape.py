@@ -16,6 +16,8 @@ from bench.api.variant import Variant
 from bench.conformance.certificate import CheckSkipped
 from bench.conformance.compare import expect
 from bench.conformance.runs_on import RunsOn, expect_as_near
+from bench.timing.affordable import too_large
+from bench.timing.fitted_heads import with_heads_of
 from bench.timing.shape import AttendShape
 from bench.timing.timed_inputs import Inputs, draw_inputs, fit_inputs
 from bench.timing.workloads import answer, build, compile_attend, decode_step, plain_code
@@ -29,28 +31,11 @@ LONGEST_STEPPED = 1024
 """Vectors behind which a decode step is compared; behind more it has to be finite."""
 
 
-def timed_shapes(spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
+def timed_shape(shape: AttendShape, spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
     """The first queries of the first row and of the last, and a decode step after all of them."""
-    seen, too_long = False, None
-    for shape in on.shapes:
-        try:
-            variant = build(spec, shape, plain_code(impl), seed=0).to(on.format)
-        except Refused:
-            continue
-        seen = True
-        try:
-            _timed_shape(spec, on, shape, variant, impl)
-        except CheckSkipped as reason:
-            too_long = reason  # the others are compared all the same
-    if too_long is not None:
-        raise too_long
-    if not seen:
-        raise CheckSkipped("no timed shape has a place for it")
-
-
-def _timed_shape(
-    spec: VariantSpec, on: RunsOn, shape: AttendShape, variant: Variant, impl: Impl
-) -> None:
+    spec = with_heads_of(spec, shape)
+    variant = build(spec, shape, plain_code(impl), seed=0).to(on.format)
+    _refuse_what_is_not_timed(spec, variant, shape, on)
     drawn = draw_inputs(shape, torch.device(on.device), on.format, 0)
     inputs = fit_inputs(drawn, variant.dims)
     there = _there(variant, on, impl)
@@ -75,6 +60,24 @@ def _timed_shape(
                 exact = _on_processor(drawn, double=True)
                 wanted = _output(decode_step(_doubled(variant), exact)())
                 expect_as_near(_output(step), wanted, usual, spec, on, where)
+
+
+def _refuse_what_is_not_timed(
+    spec: VariantSpec, variant: Variant, shape: AttendShape, on: RunsOn
+) -> None:
+    """Refuse what timing refuses for its size; the baseline is timed in any case.
+
+    Raises:
+        Refused: A forward call is too large.
+    """
+    rounds = on.rounds
+    if rounds is None or on.device != "cpu" or shape.place == "slot":
+        return
+    if spec.canonical == rounds.beside:
+        return
+    found = too_large(variant, shape, rounds, on.format, among=("forward",))
+    for reason in found.values():
+        raise Refused(reason.detail)
 
 
 def _seen(shape: AttendShape) -> tuple[int, int]:

@@ -4,9 +4,22 @@ import traceback
 from pathlib import Path
 
 from bench.api.missing_method import PROJECT, missing_method, shown_path
+from bench.conformance.certificate import CheckFailed
+from bench.timing.reason import met_the_system, ran_out_of_memory
 
 HARNESS = PROJECT / "bench"
 STANDARD_LIBRARY = Path(traceback.__file__).parent
+
+
+def crash_of(error: Exception, where: str) -> CheckFailed:
+    """What a check, or building a variant, comes to where it raises what nobody expected.
+
+    Args:
+        error: What was raised.
+        where: The place, in words.
+    """
+    machine = ran_out_of_memory(error) or met_the_system(error)
+    return CheckFailed(f"{where}: {crash_sentence(error)}", environmental=machine)
 
 
 def crash_sentence(error: Exception) -> str:

@@ -24,7 +24,7 @@ from bench.conformance.checks_start_entropy import start_entropy
 from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
-from bench.conformance.crash import crash_sentence, place_of
+from bench.conformance.crash import crash_of, crash_sentence, place_of
 from bench.conformance.place import Placed, build_subject, code_refusal, placements
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
@@ -183,6 +183,7 @@ def certify(
     skipped: dict[str, str] = {}
     failed: dict[str, str] = {}
     told: dict[str, str] = {}
+    machine = any(crash.environmental for crash in crashed)
     for name in asked:
         try:
             if name in without:
@@ -192,13 +193,14 @@ def certify(
             skipped[name] = str(reason)
         except CheckFailed as reason:
             failed[name] = str(reason)
+            machine |= reason.environmental
         else:
             passed.append(name)
             told |= {name: says} if says else {}
     wanted = expected_checks(spec, with_compile=True, impl=impl)
     expected = [name for name in asked if name in wanted]
     shown = spec.canonical.show()
-    return Certificate(shown, tuple(passed), skipped, failed, tuple(expected), told)
+    return Certificate(shown, tuple(passed), skipped, failed, tuple(expected), told, machine)
 
 
 def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
@@ -214,11 +216,11 @@ def _asked(checks: Iterable[str] | None) -> tuple[str, ...]:
 
 def _subjects(
     spec: VariantSpec, regimes: Sequence[Regime], impl: Impl
-) -> tuple[list[Placed], dict[Regime, str], list[str]]:
-    """Where it stands, why it does not elsewhere, and sentences of places that broke."""
+) -> tuple[list[Placed], dict[Regime, str], list[CheckFailed]]:
+    """Where it stands, why it does not elsewhere, and what is said of places that broke."""
     found: list[Placed] = []
     refused: dict[Regime, str] = {}
-    crashed: list[str] = []
+    crashed: list[CheckFailed] = []
     for placement in placements(spec, regimes):
         try:
             found.append(build_subject(spec, placement, impl))
@@ -228,7 +230,7 @@ def _subjects(
                 return [], refused, crashed
         except Exception as error:  # noqa: BLE001  a variant that cannot be built gets a red certificate
             refused[placement.regime] = crash_sentence(error)
-            crashed.append(f"{placement.regime}: {crash_sentence(error)}")
+            crashed.append(crash_of(error, placement.regime))
     return found, refused, crashed
 
 
@@ -245,13 +247,13 @@ def _run(
     spec: VariantSpec,
     subjects: Sequence[Placed],
     refused: dict[Regime, str],
-    crashed: Sequence[str],
+    crashed: Sequence[CheckFailed],
 ) -> str | None:
     """Run one check; returns what it has to say though it passed."""
     places = check.places(subjects)
     why_not = "; ".join(sorted(set(refused.values()))) or "no place to run it in"
     if check.required and (crashed or not places):
-        raise CheckFailed(crashed[0] if crashed else why_not)
+        raise crashed[0] if crashed else CheckFailed(why_not)
     if check.needs_place and not places:
         raise CheckSkipped(why_not)
     return check.run(places, spec)
@@ -271,4 +273,4 @@ def _guarded(
         sentence = f"{type(error).__name__}: {error}{place_of(error)}"
         raise CheckFailed(f"{where}: {sentence}") from error
     except Exception as error:
-        raise CheckFailed(f"{where}: {crash_sentence(error)}") from error
+        raise crash_of(error, where) from error

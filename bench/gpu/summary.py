@@ -31,7 +31,8 @@ def summary_text(pieces: Sequence[Piece], state: State, environment: Mapping[str
 def red_variants(pieces: Sequence[Piece], state: State) -> list[str]:
     """Variants whose certificate on the device is red."""
     found = _found(pieces, state, "certificates")
-    return [as_text(name) for one in found for name in as_list(as_object(one).get("red"))]
+    red = [as_text(name) for one in found for name in as_list(as_object(one).get("red"))]
+    return list(dict.fromkeys(red))  # once, whatever the number of codes and formats
 
 
 CODES = ("variant", "workload", "code", "median (ms)", "to plain", "first call (s)", "off")

@@ -33,6 +33,8 @@ from reports.catalog import red_reasons
 
 LARGEST_S = 20.0
 """For one search for the longest sequence (s)."""
+SHAPE_S = 3.0
+"""Expected time of comparing a variant with float64 at a shape (s)."""
 CODE_ROUNDS = "rounds[count=10,least=3,workloads=forward+forward_backward]"
 """How compiled code is timed beside the others."""
 MEASURES = (measure_ceilings, time_codes, largest_length, measure_block, measure_slots)
@@ -59,7 +61,7 @@ class Workshop:
     def pieces(self) -> list[Piece]:
         """Every piece, in the order of its worth."""
         return [
-            *self._certificates(),
+            *self._certificates(self.kit.dtype, self.request.impl),
             self._ceilings(),
             *self._slots(self.kit.slot_codes[:1]),
             *self._speed("A/A control", self._model_cells(), self.variants[:1]),
@@ -73,10 +75,15 @@ class Workshop:
 
     def planned(self) -> list[PlannedCell]:
         """Every cell of every piece, for the catalog and the plan of the run folder."""
+        return [*self._speed_cells, *self._trained()]
+
+    @cached_property
+    def _speed_cells(self) -> list[PlannedCell]:
+        """Everything that is timed as a cell."""
         slots = [
             one for dtype, impl in self.kit.slot_codes for one in self._slot_cells(dtype, impl)
         ]
-        return [*self._model_cells(), *self._long_cells(), *slots, *self._trained()]
+        return [*self._model_cells(), *self._long_cells(), *slots]
 
     def _model_cells(self) -> list[PlannedCell]:
         return self._timed(self.kit.shape, self.kit.rounds)
@@ -95,8 +102,13 @@ class Workshop:
         ]
 
     def _slots(self, codes: Sequence[tuple[str, str]]) -> Iterator[Piece]:
-        """Reading a prompt and decoding with a layer and its heads."""
+        """Reading a prompt and decoding with a layer and its heads, each code once it is certified.
+
+        That of the kit is certified before anything is timed.
+        """
         for dtype, impl in codes:
+            if (dtype, impl) != (self.kit.dtype, self.request.impl):
+                yield from self._certificates(dtype, impl)
             cells = self._slot_cells(dtype, impl)
             yield from self._speed(f"layer, {impl} in {dtype}", cells, self.variants)
 
@@ -127,21 +139,24 @@ class Workshop:
         for at in range(0, len(variants), size):
             yield [*variants[at : at + size]]
 
-    def _certificates(self) -> Iterator[Piece]:
-        """The suite on the processor, then the same code where it is timed."""
-        kit = self.kit
-        shapes = {parse_shape(one.cell.task): None for one in self._model_cells()}
-        on = compared_on(kit.device, kit.dtype, shapes)
+    def _certificates(self, dtype: str, impl: str) -> Iterator[Piece]:
+        """The suite on the processor, then the same code where it is timed, at all its shapes."""
+        kit, code = self.kit, (dtype, impl)
+        cells = [one.cell for one in self._speed_cells if (one.cell.dtype, one.cell.impl) == code]
+        shapes = dict.fromkeys(parse_shape(cell.task) for cell in cells)
+        on = compared_on(kit.device, dtype, shapes, impl)
+        each = 12.0 + len(shapes) * (COMPILED_S if impl == "compiled" else SHAPE_S)
         for chunk in self._chunks(self.variants, 2 * kit.jobs):
 
             def certify(left: float, chunk: list[AskedVariant] = chunk) -> Found:
-                every = self.session.certify([one.spec for one in chunk], self.request.impl, on)
+                every = self.session.certify([one.spec for one in chunk], impl, on)
                 names = {one.text: one.spec.canonical.show() for one in chunk}
                 return {"red": [text for text, name in names.items() if red_reasons(every, name)]}
 
-            seconds = 10.0 + 12.0 * len(chunk) / kit.jobs
+            what = f"{_names(chunk)}, {impl} in {dtype}"
+            seconds = 10.0 + each * len(chunk) / kit.jobs
             specs = [one.spec for one in chunk]
-            yield self._piece("certificates", _names(chunk), seconds, certify, on, variants=specs)
+            yield self._piece("certificates", what, seconds, certify, on, variants=specs)
 
     def _ceilings(self) -> Piece:
         kit = self.kit

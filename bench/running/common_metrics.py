@@ -7,10 +7,11 @@ from bench.api.metric import DELAYS, SELECTIONS, Metric
 
 WALL_UNITS = {
     "target tokens per CPU second": "target tokens per wall second",
-    "tokens per CPU second": "tokens per wall second",
+    "tokens per CPU second": "tokens per second (wall time of networks, device time of layers)",
+    "prompt tokens per CPU second": "prompt tokens per second of device time",
     "ms of CPU time": "ms of wall time",
 }
-"""Units of what a clock measured in training: on a CPU, and on a GPU."""
+"""Units of what a clock measured: on a CPU, and on a GPU, where speed cells have device time."""
 
 
 def on_devices(metric: Metric, devices: Collection[str]) -> Metric:
@@ -106,7 +107,7 @@ COMMON_METRICS = (
     ),
     Metric(
         name="decode_tokens_per_s",
-        title="Greedy decoding",
+        title="Decoding, by a network or by a timed layer",
         unit="tokens per CPU second",
         low=0.0,
         high=None,
@@ -161,7 +162,7 @@ COMMON_METRICS = (
     Metric(
         name="prefill_tokens_per_s",
         title="Tokens of a prompt read by a layer",
-        unit="tokens per CPU second",
+        unit="prompt tokens per CPU second",
         low=0.0,
         high=None,
         better="higher",

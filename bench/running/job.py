@@ -78,6 +78,8 @@ class JobResult:
     """Traceback of an unexpected error, for the log."""
     died: bool = False
     """Whether the process ended without an answer of its own, or with one that nobody can trust."""
+    environmental: bool = False
+    """Whether a cause outside the code, as no memory, ended a check of the certificate."""
     plugins: str = ""
     """Hash of the plug-ins that the process had loaded."""
     code: Mapping[str, str] = field(default_factory=dict)

@@ -90,7 +90,8 @@ def not_matched(request: Request, cell: Cell, reason: str) -> LeftOut:
 
 def no_time_to_time(request: Request, variant: str) -> LeftOut:
     """A variant whose timing the budget is too small for."""
-    timed = replace(request, seeds=0)  # nothing is trained, so seeds would be refused
+    # nothing is trained, so what says how would be refused
+    timed = replace(request, seeds=0, backbone="", slot="", training="", match="")
     words = ["--variants", variant, "--no-quality", *_sized(timed)]
     return LeftOut(f"speed of {variant}", _no_room(request), _command(request, *words))
 

@@ -22,7 +22,8 @@ from tasks.data.paths import place_of
 def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, str]:
     """Name the tasks that a preset of comparisons cannot run here; why not, in the loader's words.
 
-    A task that was asked for by name is not among them: its rows say what is missing.
+    A task that was asked for by name is not among them: its rows say what is missing. Nothing is
+    missing where nothing is trained.
 
     Args:
         request: What was asked for.
@@ -31,7 +32,7 @@ def missing_data(request: Request, data_dir: Path | None = None) -> dict[str, st
     Raises:
         DataUnavailable: the data directory that was named is no folder.
     """
-    if not request.size.comparisons or request.tasks:
+    if not (request.quality and request.size.comparisons) or request.tasks:
         return {}
     asked = [task for group in task_groups(request) for task in group]
     reasons = {task.name: _reason(task, request.preset, data_dir) for task in asked}

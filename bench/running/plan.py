@@ -1,7 +1,7 @@
 """From a request to cells: pure, without clock, device or disk."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.api.cell import Cell
@@ -29,6 +29,8 @@ from bench.running.quality_cells import (
 from bench.running.request import AskedVariant, Request
 from bench.running.speed_cells import place_of, speed_cells, speed_regimes
 
+Trained = Callable[[Sequence[PlannedCell]], Sequence[PlannedCell]]
+"""From the cells that would be trained, in order, to those that take their places."""
 SPEED_SHARE = 0.45
 """Most of a budget that timing may take where there is training too."""
 OTHERWISE = 1 / 12
@@ -75,7 +77,12 @@ class Plan:
         return training + sum(planned.seconds for planned in self.speed)
 
 
-def plan(request: Request, missing: Mapping[str, str] | None = None, jobs: int = 0) -> Plan:
+def plan(
+    request: Request,
+    missing: Mapping[str, str] | None = None,
+    jobs: int = 0,
+    trained: Trained = list,
+) -> Plan:
     """Turn a request into cells.
 
     Args:
@@ -83,6 +90,7 @@ def plan(request: Request, missing: Mapping[str, str] | None = None, jobs: int =
         missing: Tasks whose comparisons are left out, for their data are not there, and why not.
         jobs: Processes that the budget counts with, where it was planned for others before; 0 for
             those of the request.
+        trained: Changes what would be trained, before the budget is filled.
 
     Raises:
         UnknownName: A variant, task, backbone or preset that nobody registered.
@@ -90,7 +98,8 @@ def plan(request: Request, missing: Mapping[str, str] | None = None, jobs: int =
     """
     made = Plan(request)
     made.add((*request.specs, request.asked_baseline))
-    wanted = list(_unique(_wanted(made, missing or {}))) if request.quality else []
+    wanted = [*_unique(_wanted(made, missing or {}))] if request.quality else []
+    wanted = [*trained(wanted)]
     seconds = _seconds_to_fill(request)
     if request.speed and request.shapes:
         _add_speed(made, wanted, SPEED_SHARE * seconds if request.quality else seconds)

@@ -64,7 +64,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="an hour on two cores: default tasks, one shared task, speed",
+            summary="70 minutes on two cores: default tasks, one shared task, speed",
             seeds=5,
             budget_s=4200.0,
             ranks=True,

@@ -32,6 +32,13 @@ TRAINED_SDPA = (
 )
 TIMED_ALONE = {"compiled": TRAINED_COMPILED, "sdpa": TRAINED_SDPA}
 """Implementations that no training can use, and why."""
+TIMED_ON_CPU = (
+    "--match time compares CPU times of training steps, which a GPU does not spend; give --match "
+    "flops, or leave --device out."
+)
+"""Why the time of a step on a GPU is not matched."""
+OF_TRAINING = ("tasks", "backbone", "slot", "training", "match")
+"""Options that say what is trained, and nothing of what is timed."""
 EVERY = "all"
 """In a list of variants: everything that has a default task."""
 
@@ -69,9 +76,10 @@ class Request:
     """Task selectors separated by commas; empty for each variant's default task and the preset's
     own."""
     backbone: str = ""
-    """Backbone selector; empty for the task's own."""
+    """Backbone selector; empty for what a comparison or the variant's default task names, or else
+    the task's own."""
     slot: str = ""
-    """Slot of the backbone; empty for its main one."""
+    """Slot of the backbone; empty for what is named there, too, or else its main one."""
     preset: str = USUAL_PRESET
     seeds: int = 0
     """Number of seeds; 0 for the preset's."""
@@ -115,6 +123,8 @@ class Request:
                 raise UnknownName.among(kind, value, known)
         if self.quality and self.impl in TIMED_ALONE:
             raise InvalidConfig(TIMED_ALONE[self.impl])
+        if self.match == "time" and self.device != "cpu":
+            raise InvalidConfig(TIMED_ON_CPU)
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -222,7 +232,7 @@ class Request:
 
     @cached_property
     def backbone_selector(self) -> Selector | None:
-        """The backbone that was asked for; None for the task's own."""
+        """The backbone that was asked for; None where nobody asked for one."""
         return parse(self.backbone) if self.backbone else None
 
     @cached_property

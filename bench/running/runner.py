@@ -1,6 +1,5 @@
 """A job in, outcomes out, whatever happens."""
 
-import errno
 import sys
 import time
 import traceback
@@ -26,7 +25,7 @@ from bench.running.source_code import plugins_digest
 from bench.running.used import Used
 from bench.timing.block import measure_block
 from bench.timing.memory import release_memory
-from bench.timing.reason import Reason, memory_asked, ran_out_of_memory
+from bench.timing.reason import Reason, memory_asked, met_the_system, ran_out_of_memory
 from bench.timing.shape import parse_shape
 from bench.timing.slot_block import measure_slots
 from bench.timing.workloads import plain_code
@@ -38,17 +37,6 @@ from results.certificate import CertificateEntry, certificate_entry
 from results.json_values import as_object
 from results.plain_data import plain_json, plain_rows
 
-ENVIRONMENTAL = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EROFS,
-    errno.EIO,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-    errno.ESTALE,
-}
-"""Errors of the operating system that the code of a cell does not cause."""
 ShareDone = Callable[[float], None]
 
 COMPILER_RECURSION = 2000
@@ -98,12 +86,12 @@ def _run(used: Used, share_done: ShareDone) -> JobResult:
 def _done(used: Used, share_done: ShareDone, start: float) -> JobResult:
     job = used.job
     if job.on is not None:
-        compared = certify_on(job.variant, job.on, impl_of(job.impl))
-        return JobResult(certificate=compared.to_json())
+        found = certify_on(job.variant, job.on, impl_of(job.impl))
+        return JobResult(certificate=found.to_json(), environmental=found.environmental)
     if job.kind == "certificate":
         checks = job.checks or ((*CHECKS, COMPILE) if job.thorough else None)
         found = certify(job.variant, checks=checks, impl=plain_code(impl_of(job.impl)))
-        return JobResult(certificate=found.to_json())
+        return JobResult(certificate=found.to_json(), environmental=found.environmental)
     if job.kind == "speed":
         return _measure(job, share_done, start)
     if job.kind == "analysis":
@@ -157,10 +145,10 @@ def _without_values(job: Job, result: JobResult, touched: Sequence[str]) -> JobR
 def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> JobResult:
     """The result of a job that came to nothing."""
     if job.kind == "certificate":
-        suite = "suite" if job.on is None else job.on.named("suite", impl_of(job.impl))
-        failed = {suite: reason.detail}
+        failed = dict.fromkeys(_asked_checks(job), reason.detail)
         certificate = CertificateEntry(passed=[], skipped={}, failed=failed, expected=[], told={})
-        return JobResult(certificate=certificate, trace=trace)
+        machine = reason.environmental or reason.status == "out_of_memory"
+        return JobResult(certificate=certificate, trace=trace, environmental=machine)
     outcomes = tuple(
         Outcome(
             cell, reason.status, reason.detail, seconds=seconds, environmental=reason.environmental
@@ -168,6 +156,15 @@ def failed_result(job: Job, reason: Reason, seconds: float, trace: str = "") -> 
         for cell in job.cells
     )
     return JobResult(outcomes, trace=trace)
+
+
+def _asked_checks(job: Job) -> list[str]:
+    """What failed where a certificate came to nothing: the suite, and every shape."""
+    if job.on is None:
+        return ["suite"]
+    impl = impl_of(job.impl)
+    shapes = [job.on.at(shape, impl) for shape in job.on.shapes]
+    return [job.on.named("suite", impl), *shapes]
 
 
 def reason_of(error: BaseException) -> Reason:
@@ -183,9 +180,8 @@ def reason_of(error: BaseException) -> Reason:
         return Reason("out_of_memory", f"ran out of memory: {memory_asked(text)}")
     if isinstance(error, BenchError):
         return Reason("failed", text)
-    full = isinstance(error, OSError) and error.errno in ENVIRONMENTAL
     told = missing_method(error) or f"{named_message_of(error)}{_place(error)}"
-    return Reason("failed", told, environmental=full)
+    return Reason("failed", told, environmental=met_the_system(error))
 
 
 def _place(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from bench.api.cell import Cell
+from bench.api.impl import impl_of
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse, rounded
 from bench.conformance import RunsOn
@@ -32,12 +33,14 @@ from bench.running.tally import Tally
 from bench.running.worker import WorkerSettings
 from bench.timing.block import group_blocks
 from bench.timing.shape import parse_rounds
+from bench.timing.workloads import plain_code
 from bench.training.analysis import analysis_label, model_path, trained_cell
 from bench.training.kept_weights import Origin
 from results.certificate import (
     CertificateEntry,
     certificate_entries,
     of_code,
+    of_impl,
     refused_code,
     with_checks,
     without_other_code,
@@ -102,6 +105,9 @@ class Session:
         # nor has what lacks this code; what was proved of its other code stays
         known = {variant: entry for variant, entry in known.items() if not refused_code(entry)}
         names = {variant: names[variant] for variant in known}
+        # the suite asks the plain code, and what it says of one code does not replace another's
+        code = plain_code(impl_of(impl))
+        known = {variant: of_impl(entry, code) for variant, entry in known.items()}
         if on is not None:
             for variant, more in self._certificates(names, impl, on).items():
                 known[variant] = with_checks(known[variant], more)
@@ -175,7 +181,7 @@ class Session:
             found[job.variant] = of_code(result.certificate, code)
             if not code:
                 edited.append(job.variant)
-            elif not result.died:  # which may be the machine's fault
+            elif not (result.died or result.environmental):  # the machine's fault, maybe
                 cache.write(job.variant, impl, result.certificate, place)
         for variant in edited:
             self.stream.write(

@@ -92,7 +92,7 @@ def too_large(
     """Workloads that the protocol gives neither the time nor the memory for, each with why.
 
     Args:
-        variant: Built, on the processor.
+        variant: Built, on the processor; not compiled, or torch would see no operation of it.
         shape: What shall be timed.
         protocol: Has the limits.
         dtype: Format.

@@ -10,9 +10,11 @@ import torch
 
 from bench.api import registry
 from bench.api.call import Dims
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.head_sizes import key_heads, multiples_of
 from bench.api.heads import HEADS
 from bench.api.options import complete
+from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector, Value
 from bench.timing.shape import AttendShape
@@ -36,6 +38,22 @@ def fitted(spec: VariantSpec, shape: AttendShape) -> VariantSpec:
     if changed == chosen:
         return spec
     return resolve(spec.complete.with_options(head=(changed,)))
+
+
+def with_heads_of(spec: VariantSpec, shape: AttendShape) -> VariantSpec:
+    """The variant that is timed at a shape: a slot has the heads of the shape, which can be built.
+
+    Raises:
+        Refused: They cannot.
+    """
+    if shape.place != "slot":
+        return spec
+    try:
+        found = fitted(spec, shape)
+        dims_of_slot(found, shape)
+    except InvalidConfig as error:
+        raise Refused(f"its heads cannot have this shape: {message_of(error)}") from error
+    return found
 
 
 def dims_of_slot(spec: VariantSpec, shape: AttendShape) -> Dims:

@@ -17,7 +17,6 @@ What is neither a matrix product nor pointwise has a rule of its own:
 | gather, index | an element for each element that is written |
 | sort along n | ceil(log2 n) comparisons, at least one, for each element that is read |
 | the k largest along n | ceil(log2 k) comparisons, at least one, for each element that is read |
-
 | a logarithm of a sum of exponentials | an exponential for each element that is read |
 
 A softmax is one operation, so the sum inside it is not counted; neither is one inside fused code.

@@ -1,5 +1,6 @@
 """Why a variant or one of its calls has no rows: the status and the sentence of its record."""
 
+import errno
 import re
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
@@ -14,6 +15,17 @@ from results.row import Status
 
 T = TypeVar("T")
 
+ENVIRONMENTAL = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EIO,
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ESTALE,
+}
+"""Errors of the operating system that the code of a cell does not cause."""
 OVERFLOW = "Storage size calculation overflowed"
 """What torch says of a tensor with more numbers than an address can count."""
 _ASKED = re.compile(r"to allocate ([\d.]+) (bytes|[KMGTPE]iB)")
@@ -30,26 +42,35 @@ class Reason(NamedTuple):
     """Whether the cause lies outside the code, so that asking later may end otherwise."""
 
 
-def reason_for(error: Exception) -> Reason:
-    """Turn what a variant raised into a reason."""
+def reason_for(error: Exception, doing: str = "timing") -> Reason:
+    """Turn what a variant raised into a reason.
+
+    Args:
+        error: What was raised.
+        doing: What was being done.
+    """
     text = message_of(error)
     if isinstance(error, Refused):
         return Reason("refused", text)
     if ran_out_of_memory(error):
-        return Reason("out_of_memory", f"timing ran out of memory: {memory_asked(text)}")
+        return Reason("out_of_memory", f"{doing} ran out of memory: {memory_asked(text)}")
     missing = missing_method(error)
-    return Reason("failed", missing or named_message_of(error, " while timing"))
+    return Reason("failed", missing or named_message_of(error, f" while {doing}"))
 
 
-def attempt(call: Callable[[], T]) -> T | Reason:
+def attempt(call: Callable[[], T], doing: str = "timing") -> T | Reason:
     """What a call gives, or why it gave nothing.
 
     After a call that ran out of memory everything that it filled is free for the next one.
+
+    Args:
+        call: What may raise.
+        doing: What the sentence says was being done.
     """
     try:
         return call()
     except Exception as error:  # noqa: BLE001  # whatever a variant raises, others go on
-        reason = reason_for(error)
+        reason = reason_for(error, doing)
     # the error has gone by now, and with it the frames that held the tensors of the call
     if reason.status == "out_of_memory":
         release_memory()
@@ -61,6 +82,11 @@ def ran_out_of_memory(error: BaseException) -> bool:
     kinds = (MemoryError, torch.OutOfMemoryError)
     text = message_of(error)
     return isinstance(error, kinds) or "can't allocate memory" in text or OVERFLOW in text
+
+
+def met_the_system(error: BaseException) -> bool:
+    """Whether an error tells of this machine and not of code, as that of a full disk does."""
+    return isinstance(error, OSError) and error.errno in ENVIRONMENTAL
 
 
 def memory_asked(text: str) -> str:

@@ -11,14 +11,12 @@ from functools import partial
 import torch
 
 from bench.api.cell import Cell
-from bench.api.errors import InvalidConfig, Refused
 from bench.api.impl import impl_of
 from bench.api.places import timed_layers
-from bench.api.plain_text import message_of
 from bench.api.resolve import VariantSpec, resolve
 from bench.timing.affordable_slot import too_large_slot
 from bench.timing.block import Measured, Outcome, measure_block
-from bench.timing.fitted_heads import dims_of_slot, fitted
+from bench.timing.fitted_heads import dims_of_slot, with_heads_of
 from bench.timing.reason import Reason, attempt
 from bench.timing.rounds import Progress
 from bench.timing.shape import AttendShape, parse_rounds, parse_shape
@@ -82,7 +80,7 @@ def measure_slots(
 def _able(cell: Cell) -> VariantSpec | Reason:
     """The variant with the heads of the shape, or why it is not timed."""
     shape = parse_shape(cell.task)
-    spec = attempt(partial(_fitted_spec, cell.variant, shape))
+    spec = attempt(lambda: with_heads_of(resolve(cell.variant), shape))
     if isinstance(spec, Reason) or cell.device != "cpu":
         return spec
     dtype = getattr(torch, cell.dtype, None)
@@ -98,21 +96,6 @@ def _with(cell: Cell, spec: VariantSpec) -> Cell:
     """The cell for `measure_block`, whose own limits are for attention beneath its heads."""
     free = replace(parse_rounds(cell.protocol), most_mb=0.0, most_s=0.0).show()
     return replace(cell, variant=spec.canonical.show(), protocol=free)
-
-
-def _fitted_spec(variant: str, shape: AttendShape) -> VariantSpec:
-    """The variant with the heads of the shape, which can be built.
-
-    Raises:
-        Refused: They cannot.
-    """
-    spec = resolve(variant)
-    try:
-        found = fitted(spec, shape)
-        dims_of_slot(found, shape)
-    except InvalidConfig as error:
-        raise Refused(f"its heads cannot have this shape: {message_of(error)}") from error
-    return found
 
 
 def _with_sizes(

@@ -8,7 +8,7 @@ import torch
 
 from bench.api.axes import CHAIN_AXES
 from bench.api.cell import Cell
-from bench.api.impl import impl_of
+from bench.api.impl import Impl, impl_of
 from bench.api.kept_bytes import state_bytes
 from bench.api.places import timed_place
 from bench.api.resolve import VariantSpec, resolve
@@ -113,31 +113,16 @@ def _code(cell: Cell, spec: VariantSpec, setting: Setting) -> str:
 
 def _enter(cell: Cell, spec: VariantSpec, setting: Setting, *, compared: bool) -> Entered:
     """Build a variant and call each of its workloads once."""
-    asked = setting.protocol.asked
-
-    def built() -> Variant:
-        made = build(spec, setting.shape, impl_of(cell.impl), seed=setting.seed)
-        return made.to(setting.device, setting.inputs.query.dtype)
-
-    variant = attempt(built)
-    if isinstance(variant, Reason):
-        return Entered(cell.id, {}, failed=variant)
-    dtype = setting.inputs.query.dtype
-    limited = tuple(one for one in asked if one == "forward_weights") if compared else asked
-    refused = (
-        too_large(variant, setting.shape, setting.protocol, dtype, among=limited)
-        if setting.device.type == "cpu"
-        else {}
-    )
-    able = tuple(one for one in asked if one not in refused)
+    made = attempt(partial(_built, cell, spec, setting))
+    if isinstance(made, Reason):
+        return Entered(cell.id, {}, failed=made)
+    variant, plain = made
+    refused = _too_large(plain, setting, compared=compared)
+    able = tuple(one for one in setting.protocol.asked if one not in refused)
     works, lost = make_works(spec, variant, setting.inputs, able)
     lost = {**lost, **refused}
     failed = None if works else main_reason(lost.values())
     reads = any("source_tokens" in part.needs for _, part in spec.parts)
-    plain = variant
-    if cell.impl == "compiled":
-        plain = build(spec, setting.shape, "eager", seed=setting.seed)
-        plain.to(setting.device, setting.inputs.query.dtype)
     return Entered(
         cell.id,
         works,
@@ -147,6 +132,27 @@ def _enter(cell: Cell, spec: VariantSpec, setting: Setting, *, compared: bool) -
         plain=plain,
         reads_tokens=reads,
     )
+
+
+def _built(cell: Cell, spec: VariantSpec, setting: Setting) -> tuple[Variant, Variant]:
+    """A variant, and the same without compilation: where nothing is compiled it is that itself."""
+
+    def made(impl: Impl) -> Variant:
+        found = build(spec, setting.shape, impl, seed=setting.seed)
+        return found.to(setting.device, setting.inputs.query.dtype)
+
+    impl = impl_of(cell.impl)
+    variant = made(impl)
+    return variant, made("eager") if impl == "compiled" else variant
+
+
+def _too_large(plain: Variant, setting: Setting, *, compared: bool) -> dict[str, Reason]:
+    """What does not fit the limits, which are those of a CPU; operations are seen in plain code."""
+    if setting.device.type != "cpu":
+        return {}
+    asked, dtype = setting.protocol.asked, setting.inputs.query.dtype
+    limited = tuple(one for one in asked if one == "forward_weights") if compared else asked
+    return too_large(plain, setting.shape, setting.protocol, dtype, among=limited)
 
 
 def count(entry: Entered, setting: Setting) -> None:

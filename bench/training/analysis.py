@@ -10,6 +10,7 @@ from bench.api import registry
 from bench.api.batch import Batch
 from bench.api.capabilities import refusal
 from bench.api.cell import Cell
+from bench.api.command import EXAMPLES
 from bench.api.config import Config, build_config, changed_options
 from bench.api.errors import DataUnavailable, InvalidConfig, Refused
 from bench.api.options import canonical, complete
@@ -23,9 +24,6 @@ from bench.training.kept_weights import Origin, load_weights
 from bench.training.precision import computing, place
 from results.row import Row
 
-EXAMPLES = 256
-"""Test examples of a probe, unless the command says otherwise."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis(Config):
@@ -36,7 +34,11 @@ class Analysis(Config):
     trained: Selector
     """Training protocol of the model that is analyzed."""
     examples: int = EXAMPLES
-    """Number of test examples, the first ones of the split."""
+    """Number of test examples, in whole batches, the first ones of the test.
+
+    Tests begin with their shortest inputs, so these are the shortest ones: of strings of symbols
+    that have 2 to 16 of them, the 256 first ones have 2. Stored results are of these examples, so
+    that another choice needs an option of its own."""
 
     def __post_init__(self) -> None:
         """Check the number."""
@@ -186,7 +188,7 @@ def _subject(built: Assembled, examples: int, cell: Cell) -> Subject:
 
 
 def _first(task: Task, examples: int) -> Iterable[Batch]:
-    """Whole test batches until there are enough examples."""
+    """Whole test batches from the beginning, where inputs are short, until there are enough."""
     seen = 0
     for batch in task.evaluation("test"):
         yield batch

@@ -84,7 +84,7 @@ class ComparedCells:
         It is taken on the seeds of both, since FLOPs are those of a batch that the seed has drawn.
         """
         mine, theirs = self._by_seed(variant, metric), self._by_seed(other, metric)
-        shared = sorted(mine.keys() & theirs.keys())
+        shared = [seed for seed in mine if seed in theirs]
         whole = sum(theirs[seed] for seed in shared)
         return sum(mine[seed] for seed in shared) / whole if whole else math.nan
 

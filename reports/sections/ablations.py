@@ -1,6 +1,7 @@
 """Ablations: one axis of a base changed at a time."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -10,12 +11,18 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.folder import RunFolder
 from reports.missing_values import NO_SPREAD, dash, why_no_score
 from reports.numbers import probability
+from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
+from reports.sections.studies import rate_of
 
 EACH_LINE = (
     "Each line changes one axis of the base and nothing else. Differences are to the base on the "
     "same seeds, with 95% t intervals."
+)
+OTHER_RATES = (
+    "Each line changes one axis of the base, and some were trained at another learning rate, too: "
+    "{lines}. Differences are to the base on the same seeds, with 95% t intervals."
 )
 PLANNED_TESTS = "The tests are the primary ones against the baseline."
 OTHER_TESTS = (
@@ -30,10 +37,29 @@ def ablation_section(folder: RunFolder) -> Section | None:
     if table.empty:
         return None
     tests = PLANNED_TESTS if table["planned"].all() else OTHER_TESTS
-    blocks: list[Block] = [Paragraph(f"{EACH_LINE} {tests}")]
+    other = _at_other_rates(folder, table)
+    lead = OTHER_RATES.format(lines=join(other)) if other else EACH_LINE
+    blocks: list[Block] = [Paragraph(f"{lead} {tests}")]
     for at, (_, group) in enumerate(table.groupby(["comparison", "base"], sort=True), start=1):
         blocks.append(_ablation(folder, f"ablation-{at}", group))
     return Section(key="ablation", title="Ablations", blocks=tuple(blocks))
+
+
+def _at_other_rates(folder: RunFolder, table: pd.DataFrame) -> list[str]:
+    """Variants that were trained at other learning rates than their base, as before it gave its."""
+    found = []
+    for line in table.to_dict("records"):
+        usual = _rates(folder, line, "base")
+        if usual and _rates(folder, line, "variant") - usual:
+            found.append(folder.catalog.label(str(line["variant"])))
+    return [*dict.fromkeys(found)]
+
+
+def _rates(folder: RunFolder, line: Mapping[Any, Any], which: str) -> set[object]:
+    """Learning rates of the variant of a line, or of its base."""
+    comparison = next(c for c in folder.comparisons if c.key == line["comparison"])
+    cells = comparison.cells.seeds(str(line[which]))
+    return {rate_of(folder.by_id[id_].cell.protocol) for id_ in cells}
 
 
 def _ablation(folder: RunFolder, key: str, group: pd.DataFrame) -> TableBlock:

@@ -1,12 +1,15 @@
 """What each variant was proved to satisfy before it was measured."""
 
 from collections import Counter
+from typing import Literal
 
 from bench.api.checks import MEANING
+from bench.api.impl import IMPLS
 from reports.blocks import NO_VALUE, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.catalog import certificate_of, red_reasons
 from reports.folder import RunFolder
 from reports.sections.studies import measured_variants
+from results.certificate import CertificateEntry
 
 
 def certificates_section(folder: RunFolder) -> Section:
@@ -40,13 +43,7 @@ def certificates_section(folder: RunFolder) -> Section:
 def _checks(folder: RunFolder, variants: list[str]) -> TableBlock:
     """What each check holds, and for how many variants it was run."""
     held = [certificate_of(folder.certificates, variant) for variant in variants]
-    counts = Counter(
-        (check, ending)
-        for one in held
-        if one is not None
-        for ending in ("passed", "skipped", "failed")
-        for check in one[ending]
-    )
+    counts = Counter(found for one in held if one is not None for found in _endings(one))
     names = {check for check, _ in counts}
     # a check on one device ends in its name: answers_on_cuda_bfloat16
     ordered = [check for check in MEANING if check in names] + sorted(names - {*MEANING})
@@ -70,10 +67,21 @@ def _checks(folder: RunFolder, variants: list[str]) -> TableBlock:
     )
 
 
+def _endings(certificate: CertificateEntry) -> set[tuple[str, str]]:
+    """What became of each check; one at a shape ends in it, and counts as one for all shapes."""
+    endings: tuple[Literal["passed", "skipped", "failed"], ...] = ("passed", "skipped", "failed")
+    return {
+        (check.partition("_at_")[0], ending) for ending in endings for check in certificate[ending]
+    }
+
+
 def _meaning(check: str) -> str:
     kind, _, place = check.partition("_on_")
+    if place in IMPLS:
+        return f"{MEANING.get(kind, NO_VALUE)}, with the code {place}"
     if place:
-        return f"{kind.replace('_', ' ')} equal those in float64, on {place.replace('_', ' ')}"
+        what = "answers at timed shapes" if kind == "timed_shape" else kind.replace("_", " ")
+        return f"{what} equal those in float64, on {place.replace('_', ' ')}"
     return MEANING.get(kind, NO_VALUE)
 
 

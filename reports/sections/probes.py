@@ -7,6 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 from tabulate import tabulate
 
+from bench.api.command import EXAMPLES
 from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.catalog import uncapitalized
@@ -44,8 +45,9 @@ def probes_section(folder: RunFolder) -> Section | None:
     if not found:
         return None
     lead = Paragraph(
-        "Means over seeds, with a 95% t interval where seeds differ. Each probe looked at test "
-        "examples of every trained model."
+        "Means over seeds, with a 95% t interval where seeds differ. Each probe looked at the "
+        f"first {_examples(folder)} test examples of every trained model, in whole batches. Tests "
+        "begin with their shortest inputs, so that these are the shortest where lengths differ."
     )
     tables: list[Block] = [
         _table(folder, f"{seen.task}: {seen.probe}", seen.single, at)
@@ -148,6 +150,17 @@ def _probe(protocol: str) -> str:
     """The probe that an analysis cell names in its protocol, with its options."""
     found = parse(protocol).options["probe"]
     return found[0].show() if isinstance(found, tuple) else protocol
+
+
+def _examples(folder: RunFolder) -> str:
+    """How many test examples probes looked at, as the analyses name it; several where they differ.
+
+    A protocol leaves out the usual number.
+    """
+    frame = folder.frame
+    protocols = frame[(frame["kind"] == KIND) & (frame["status"] == "ok")]["protocol"].unique()
+    asked = {str(parse(one).options.get("examples", EXAMPLES)) for one in map(str, protocols)}
+    return " or ".join(sorted(asked, key=lambda text: (len(text), text)))
 
 
 def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> TableBlock:

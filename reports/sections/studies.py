@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bench.api.errors import InvalidSelector
+from bench.api.headline import choosing_name
 from bench.api.selector import parse
 from reports.blocks import (
     Block,
@@ -16,14 +17,14 @@ from reports.blocks import (
     TableCell,
     clean,
 )
-from reports.catalog import Catalog
+from reports.catalog import Catalog, MetricInfo
 from reports.figures import Curve, Legend, Panel, panels
 from reports.folder import RunFolder, StoredOutcome
 from reports.missing_values import dash
 from reports.numbers import counted, plain
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
-from results.json_values import Json, JsonObject, as_number, as_text
+from results.json_values import Json, JsonObject, as_number, as_object, as_text
 
 UNKNOWN = -1
 """Number of a trial that neither the catalog nor a value tells."""
@@ -37,6 +38,8 @@ class Trial:
     value: float
     """On validation; NaN where it has none."""
     outcome: StoredOutcome
+    metric: str = ""
+    """Of the value; empty where it has none, or nothing says what ranks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +62,11 @@ class Study:
         return _scored(self.ended)
 
     @property
+    def metric(self) -> str:
+        """The metric by which it chooses; empty where no trial has a value."""
+        return next((trial.metric for trial in self.scored), "")
+
+    @property
     def spent(self) -> float:
         """Time of all trials (s), those without a value too; two may have asked for one cell."""
         records = {trial.outcome.record.id: trial.outcome.record for trial in self.ended}
@@ -72,8 +80,8 @@ def measured_variants(outcomes: Iterable[StoredOutcome]) -> list[str]:
 
 def study_section(folder: RunFolder, legend: Legend) -> Section | None:
     """Best score so far by trial; None if the run has no study."""
-    studies = _studies(folder)
-    if not studies:
+    studies, told = _studies(folder), study_sentences(folder)
+    if not (studies or told):
         return None
     content = [_study_panel(folder.catalog, task, found) for task, found in studies.items()]
     words = {
@@ -84,7 +92,7 @@ def study_section(folder: RunFolder, legend: Legend) -> Section | None:
     }
     drawn = [panel for panel in content if panel.lines]
     blocks: list[Block] = [panels("study-1", words, drawn, legend)] if drawn else []
-    if told := study_sentences(folder):
+    if told:
         blocks.append(Bullets(tuple(told)))
     for at, (task, found) in enumerate(studies.items(), start=1):
         blocks.append(_study_table(folder, f"study-table-{at}", task, found))
@@ -102,18 +110,34 @@ def study_sentences(folder: RunFolder) -> list[str]:
 
 def _study_sentence(folder: RunFolder, name: str, facts: JsonObject) -> str:
     trials, validation = facts.get("trials"), as_number(facts.get("best_validation"))
+    failed = _illegal_sentence(facts)
     if validation is None:
-        return f"{name}: no trial of {trials} gave a value."
+        return f"{name}: no trial of {trials} gave a value.{failed}"
     settings = [
         f"{_setting(key)} {_rounded(value)}"
         for key, value in facts.items()
         if key == "lr" or "." in key  # options are named with their owner
     ]
     chosen = f"trial {facts.get('best_trial')} is the best of {trials}, with {join(settings)}"
-    task = as_text(facts.get("task"))
-    title = folder.catalog.metric(folder.catalog.primary(task)).title if task else "Score"
-    final = _final_score(folder, facts)
-    return f"{name}: {chosen}. {title}: {plain(validation)} on validation{final}."
+    task, final = as_text(facts.get("task")), _final_score(folder, facts)
+    ranks = folder.catalog.primary(task)
+    by = as_text(facts.get("chosen_by")) or ranks
+    title = folder.catalog.metric(by).title if task else "Score"
+    scores = f"{title}: {plain(validation)} on validation"
+    if final and by != ranks:  # what chose the weights chose among trials, and the test is ranked
+        final = f". {folder.catalog.metric(ranks).title}: {final.lstrip(',; ')}"
+    return f"{name}: {chosen}. {scores}{final}.{failed}"
+
+
+def _illegal_sentence(facts: JsonObject) -> str:
+    """Why trials failed for which no options were found that go together; empty without any."""
+    illegal = as_object(facts.get("illegal"))
+    if not illegal:
+        return ""
+    why = " ".join(dict.fromkeys(map(as_text, illegal.values())))
+    return (
+        f" {counted(len(illegal), 'trial')} failed, because their options do not go together: {why}"
+    )
 
 
 def _final_score(folder: RunFolder, facts: JsonObject) -> str:
@@ -140,12 +164,12 @@ def _at_rate(
     return {
         cell.seed: scores[cell.seed]
         for cell in cells
-        if cell.seed in scores and rate in (None, _rate(cell.protocol))
+        if cell.seed in scores and rate in (None, rate_of(cell.protocol))
     }
 
 
-def _rate(protocol: str) -> object:
-    """The learning rate of a protocol; None where it says none."""
+def rate_of(protocol: str) -> object:
+    """The learning rate of a protocol; None where it says none, which is the usual one."""
     try:
         return parse(protocol).options.get("lr")
     except InvalidSelector:
@@ -176,11 +200,11 @@ def _studies(folder: RunFolder) -> dict[str, dict[str, Study]]:
         if cell.kind != "trial" or record.status == "other_code":
             continue
         for name, number in places.get(record.id, ()):
-            trial = _trial(catalog, outcome, number)
+            trial = _trial(catalog, outcome, number, name)
             listed.setdefault((cell.task, name), []).append(trial)
         if record.id not in places:
-            trial = _trial(catalog, outcome, UNKNOWN)
             guess = (cell.task, _study_name(catalog, cell.variant))
+            trial = _trial(catalog, outcome, UNKNOWN, guess[1])
             guessed.setdefault(guess, []).append(trial)
     studies: dict[str, dict[str, Study]] = {}
     # what a study did not ask for is of an earlier one of its name, to other code
@@ -216,31 +240,54 @@ def _study_name(catalog: Catalog, variant: str) -> str:
     return known[0] if known else name
 
 
-def _trial(catalog: Catalog, outcome: StoredOutcome, number: int) -> Trial:
+def _facts(catalog: Catalog, task: str, name: str) -> JsonObject:
+    """What a study has chosen; nothing as long as it has not, or where it is of another task."""
+    facts = catalog.study.get(name, {})
+    return facts if as_text(facts.get("task")) in ("", task) else {}
+
+
+def _metrics(catalog: Catalog, task: str, name: str) -> tuple[str, ...]:
+    """By what a study chooses, the first one that a trial has; empty where nothing says it.
+
+    Studies of before chose by what ranks, also where something else had chosen the weights.
+    """
+    ranks, facts = catalog.primary(task), _facts(catalog, task, name)
+    if not ranks:
+        return ()
+    chosen = as_text(facts.get("chosen_by")) or ranks
+    return (chosen,) if facts else tuple(dict.fromkeys((choosing_name(ranks), ranks)))
+
+
+def _trial(catalog: Catalog, outcome: StoredOutcome, number: int, study: str) -> Trial:
     """What is stored of a trial; where the catalog does not list it, its rows tell its number."""
-    primary = catalog.primary(outcome.cell.task)
     rows = [
-        row
+        ("", row)
         for row in outcome.record.rows
         if row.split == "validation" and not (row.axis or row.baseline)
     ]
-    if primary:
-        rows = [row for row in rows if row.metric in (primary, f"validation_{primary}")]
+    if metrics := _metrics(catalog, outcome.cell.task, study):
+        # the last one is shown
+        rows = [
+            (metric, row)
+            for metric in reversed(metrics)
+            for _, row in rows
+            if row.metric in (metric, f"validation_{metric}")
+        ]
     if not rows or outcome.record.status != "ok":
         return Trial(number=number, value=math.nan, outcome=outcome)
-    told = rows[-1].repeat if number == UNKNOWN else number
-    return Trial(number=told, value=rows[-1].value, outcome=outcome)
+    metric, row = rows[-1]
+    told = row.repeat if number == UNKNOWN else number
+    return Trial(number=told, value=row.value, outcome=outcome, metric=metric)
 
 
 def _study(catalog: Catalog, task: str, name: str, trials: Sequence[Trial]) -> Study:
     """A study with the trials among which it chose, or all as long as it has not chosen."""
-    facts = catalog.study.get(name, {})
-    if as_text(facts.get("task")) not in ("", task):
-        facts = {}
+    facts = _facts(catalog, task, name)
     asked = as_number(facts.get("trials"))
     ended = [trial for trial in trials if asked is None or trial.number < asked]
     ended.sort(key=lambda trial: trial.number)
-    count = len(ended) if asked is None else min(len(ended), int(asked))
+    spent = len(ended) + len(as_object(facts.get("illegal")))
+    count = spent if asked is None else min(spent, int(asked))
     best, why = _best(ended, as_number(facts.get("best_trial")), _sign(catalog, task))
     return Study(ended=tuple(ended), count=count, best=best, why=why)
 
@@ -274,6 +321,12 @@ def _best_so_far(trials: Sequence[Trial], sign: float) -> list[Trial]:
     return best
 
 
+def _chosen_by(catalog: Catalog, task: str, found: Mapping[str, Study]) -> MetricInfo:
+    """The metric by which the studies of a task chose; what ranks where they differ."""
+    metrics = {study.metric for study in found.values() if study.metric}
+    return catalog.metric(metrics.pop() if len(metrics) == 1 else catalog.primary(task))
+
+
 def _sign(catalog: Catalog, task: str) -> float:
     return -1.0 if catalog.metric(catalog.primary(task)).better == "lower" else 1.0
 
@@ -284,7 +337,7 @@ def _study_panel(catalog: Catalog, task: str, found: Mapping[str, Study]) -> Pan
     return Panel(
         title=catalog.task_label(task),
         x_label="number of trials",  # they are numbered from 0
-        y_label=catalog.metric(catalog.primary(task)).axis,
+        y_label=_chosen_by(catalog, task, found).axis,
         lines=tuple(curves),
         steps=True,
     )
@@ -304,7 +357,7 @@ def _curve(name: str, study: Study, sign: float) -> Curve:
 
 def _study_table(folder: RunFolder, key: str, task: str, found: Mapping[str, Study]) -> TableBlock:
     catalog = folder.catalog
-    metric = catalog.metric(catalog.primary(task))
+    metric = _chosen_by(catalog, task, found)
     return TableBlock(
         key=key,
         title=f"{catalog.task_label(task)}: chosen by validation",

@@ -48,7 +48,7 @@ SHOWN = (
 class SupervisedAlignmentConfig(Config):
     """Options of supervised attention on CzEnAli."""
 
-    vocab: Annotated[int, IntRange(500, 16000, log=True)] = 5000
+    vocab: Annotated[int, IntRange(500, 16000, log=True), Legal(5)] = 5000
     """Words of each language at most; each occurs twice in training."""
     longest: Annotated[int, IntRange(5, 200)] = 40
     """Longest training sentence (words)."""

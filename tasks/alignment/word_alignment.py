@@ -53,7 +53,7 @@ class WordAlignmentConfig(Config):
 
     pair: LanguagePair = "en_cs"
     """Languages, and with them the data set."""
-    vocab: Annotated[int, IntRange(500, 16000, log=True)] = 5000
+    vocab: Annotated[int, IntRange(500, 16000, log=True), Legal(5)] = 5000
     """Words of each language at most; each occurs twice in training."""
     longest: Annotated[int, IntRange(5, 200)] = 40
     """Longest training sentence (words)."""

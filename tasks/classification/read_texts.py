@@ -166,7 +166,9 @@ class ReadTextTask(ReadRows):
         self.sizes = Sizes((len(self.vocabulary),), len(self.labels), longest)
         self.notes["data"] = table.note
         self.notes["parts"] = parts_note(rows)
-        self.notes["repeats"] = f"{dropped} training texts that other parts have too are left out"
+        self.notes["repeats"] = (
+            f"{dropped} training texts that are repeated or that other parts have too are left out"
+        )
 
     def label_scores(self, answers: Sequence[Answer]) -> list[Scored]:
         """Accuracy and macro F1."""

@@ -13,7 +13,7 @@ its numbers are neither the data directory's nor the literature's.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -57,6 +57,10 @@ OWN = tuple(
 )
 
 
+LINES: Mapping[Split, int] = {"validation": 1000, "test": 1805}
+"""Lines of the whole parts, of any length; fewer are those of a file that was cut short."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class DjangoConfig(Config):
     """Options of pseudo-code to code."""
@@ -68,7 +72,7 @@ class DjangoConfig(Config):
     train: int = 0
     """Pairs to train on, spread evenly; 0 for all."""
     evaluate: Annotated[int, IntRange(1, 1805)] = 1805
-    """Lines of validation and of test, spread evenly."""
+    """Lines of validation and of test at most, spread evenly."""
 
     def __post_init__(self) -> None:
         """Check the counts."""
@@ -194,7 +198,9 @@ class Django(WordPairs):
             lengths.append(f"{len(every) - len(short)} of {len(every)} in {part}")
             if part != "train":
                 held.update(short)
-                self.note_fewer(part, config.evaluate, len(short))
+                most = min(config.evaluate, LINES[part])
+                # who asks for a whole part, as the default does, asks for its short lines
+                self.note_fewer(part, most, len(every if most == LINES[part] else short))
                 pairs[part] = spread(short, config.evaluate)
                 continue
             kept = [pair for pair in dict.fromkeys(short) if pair not in held]

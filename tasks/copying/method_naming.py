@@ -26,7 +26,7 @@ from typing import Annotated
 from bench.api.answer import Answer
 from bench.api.batch import Batch
 from bench.api.comparison import Entry
-from bench.api.config import Config, IntRange
+from bench.api.config import Config, IntRange, default_of
 from bench.api.errors import InvalidConfig
 from bench.api.license import License
 from bench.api.metric import Scored
@@ -67,7 +67,7 @@ class MethodNamingConfig(Config):
     train: int = 0
     """Functions to train on, spread evenly; 0 for all."""
     evaluate: Annotated[int, IntRange(1, 5000)] = 1000
-    """Functions of validation and of test, spread evenly."""
+    """Functions of validation and of test at most, spread evenly."""
 
     def __post_init__(self) -> None:
         """Check the counts."""
@@ -153,9 +153,13 @@ class MethodNaming(WordPairs):
         train = [pair for pair in dict.fromkeys(rows["train"]) if pair not in held]
         rows["train"] = train
         counts = {"train": config.train, "validation": config.evaluate, "test": config.evaluate}
+        # validation has no 1000 functions, so the default asks for at most as many
+        usual = default_of(MethodNamingConfig, "evaluate")
+        most = 0 if config.evaluate == usual else config.evaluate
+        asked = {"train": config.train, "validation": most, "test": most}
         pairs: dict[Split, list[WordPair]] = {}
         for part, found in rows.items():
-            self.note_fewer(part, counts[part], len(found))
+            self.note_fewer(part, asked[part], len(found))
             pairs[part] = spread(found, counts[part])
         sides = [side for pair in pairs["train"] for side in (pair.source, pair.target)]
         vocabulary = Vocabulary.count(sides, config.vocab)

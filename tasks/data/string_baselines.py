@@ -22,8 +22,11 @@ def most_frequent_answer(train: Batch, test: Batch) -> float:
 def string_baselines(train: Batch, test: Sequence[Batch]) -> dict[str, float]:
     """Correct prefix of counts of the training strings, and of the source itself.
 
-    A known word of the source becomes the word that was most often at its position in training.
-    Counts treat all unknown words as one, and unknown words of another string are never right.
+    A word of the source becomes the word that was most often at its position in training. Counts
+    treat all unknown words of sources as one. In targets they have numbers, which each string
+    draws anew from as many as it has words, so all of them become the one number that was most
+    frequent. That rule needs no network, and is right about once in as many unknown words as the
+    string has words.
 
     Args:
         train: Strings that are counted.

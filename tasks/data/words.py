@@ -60,7 +60,7 @@ class Vocabulary:
             counted.pop(special, None)
         ranked = sorted(counted.items(), key=lambda pair: (-pair[1], pair[0]))
         kept = [word for word, times in ranked if times >= least]
-        return cls(kept[: size - len(SPECIAL_WORDS)] if size else kept)
+        return cls(kept[: max(0, size - len(SPECIAL_WORDS))] if size else kept)
 
     def __len__(self) -> int:
         return len(self.words)

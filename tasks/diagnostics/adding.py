@@ -56,7 +56,8 @@ class AddingConfig(Config):
     max_length: Annotated[int, IntRange(20, 10000, log=True)] = 200
     """Longest T0; each training batch draws one, log-uniformly."""
     evaluate: int = 250
-    """Examples of each of four lengths, in validation and in the test."""
+    """Examples of each length, in validation and in the test: four of them, and fewer where the
+    shortest and the longest are near each other."""
 
     def __post_init__(self) -> None:
         """Check the lengths."""
@@ -154,7 +155,7 @@ class Adding(Task):
             yield self._batch(batch_size, round(low * (high / low) ** share), generator)
 
     def evaluation(self, split: Split) -> Sequence[Batch]:
-        """Four lengths, as many examples of each."""
+        """Four lengths at most, as many examples of each."""
         generator = self.seeded(split)
         return [self._batch(self.config.evaluate, length, generator) for length in self.lengths()]
 

@@ -152,7 +152,12 @@ class Composition(Diagnostic):
 
     @classmethod
     def chance_of(cls, config: CompositionConfig) -> float:
-        """Any one permutation."""
+        """Any one permutation: exact where all are read, and about chance with swaps alone.
+
+        Products of an odd and of an even number of swaps alternate, so that few swaps reach some
+        more often: of `s5` the best constant is right 0.0112 times on the lengths that rank by
+        default, and this is 0.0083. Published scores were compared with it, so it stays.
+        """
         return 1 / ELEMENTS[config.group]
 
     def draw(self, rows: int, level: int, generator: torch.Generator) -> Batch:

@@ -7,6 +7,7 @@ relative position representations", https://arxiv.org/abs/1803.02155, section 3.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,23 @@ from bench.api.errors import InvalidConfig
 from bench.api.registry import register
 from bench.api.task import TaskPreset
 from tasks.diagnostics.diagnostic import FIRST, ROSTER, Diagnostic
+
+FEWEST = 0.5
+"""Nodes of a training graph that must be asked in the mean, so that a batch has some."""
+
+
+def asked_nodes(length: int, labels: int, hops: int) -> float:
+    """Mean number of nodes of a graph whose chain of edges is whole, which are those asked.
+
+    >>> asked_nodes(length=16, labels=3, hops=1), asked_nodes(length=8, labels=2, hops=20)
+    (13.0, 0.0)
+    """
+    whole = [1.0] * length
+    for _ in range(min(hops, length)):
+        # an edge leads to any earlier node, and the first ones have no edges
+        before = [0.0, *accumulate(whole)]
+        whole = [before[node] / node if node >= labels else 0.0 for node in range(length)]
+    return sum(whole)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +67,13 @@ class LabeledEdgesConfig(Config):
             raise InvalidConfig(
                 "labeled_edges: 2 * labels < length <= beyond, "
                 f"got {self.labels}, {self.length}, {self.beyond}."
+            )
+        asked = asked_nodes(self.length, self.labels, self.hops)
+        if asked < FEWEST:
+            raise InvalidConfig(
+                f"labeled_edges: in a graph of {self.length} nodes with {self.labels} labels "
+                f"{asked:.2g} nodes in the mean have a chain of hops={self.hops}, and at least "
+                f"{FEWEST} must; give more nodes, fewer labels or fewer hops."
             )
 
 

@@ -149,20 +149,32 @@ class Nesting(Diagnostic):
 
     def _list(self, depth: int, chance: random.Random) -> tuple[list[int], list[int]]:
         """Tokens of a list, and the target at each of them: a digit or nothing (0)."""
-        name = chance.choice(list(OPEN) if self.config.sums else ["[MAX", "[MIN"])
-        count = chance.randint(2, self.config.arguments)
-        inner = chance.randrange(count) if depth > 1 else -1
-        words, said, values = [OPEN[name]], [0], []
-        for place in range(count):
-            if place == inner:
-                below, answers = self._list(depth - 1, chance)
-                words, said = words + below, said + answers
-                values.append(answers[-1] - DIGIT)
-            else:
-                values.append(chance.randrange(10))
-                words, said = [*words, DIGIT + values[-1]], [*said, 0]
-        value = {"[MAX": max(values), "[MIN": min(values), "[SM": sum(values) % 10}[name]
-        return [*words, CLOSE], [*said, DIGIT + value]
+        names = list(OPEN) if self.config.sums else ["[MAX", "[MIN"]
+        words: list[int] = []
+        opened: list[tuple[str, int, list[int]]] = []
+        # lists open from the outermost on, each with the digits before the list that it holds
+        for level in range(depth, 0, -1):
+            name, count = chance.choice(names), chance.randint(2, self.config.arguments)
+            before = chance.randrange(count) if level > 1 else count
+            values = [chance.randrange(10) for _ in range(before)]
+            words += [OPEN[name], *(DIGIT + value for value in values)]
+            opened.append((name, count, values))
+        said = [0] * len(words)
+        # and close from the innermost on, each with the digits behind the list that it holds
+        while opened:
+            name, count, values = opened.pop()
+            behind = [chance.randrange(10) for _ in range(count - len(values))]
+            words += [*(DIGIT + value for value in behind), CLOSE]
+            value = _value(name, values + behind)
+            said += [0] * len(behind) + [DIGIT + value]
+            if opened:
+                opened[-1][2].append(value)
+        return words, said
+
+
+def _value(name: str, values: Sequence[int]) -> int:
+    """What a list comes to."""
+    return {"[MAX": max(values), "[MIN": min(values), "[SM": sum(values) % 10}[name]
 
 
 def _values_of(inner: Chances, config: NestingConfig) -> Chances:

@@ -34,12 +34,8 @@ def draw_episodes(
         InvalidConfig: A class has fewer images than an episode may need of it.
     """
     ways, shots, asked = size
-    kinds, images_of = digits.labels.unique(return_counts=True)
-    if shots + asked > (fewest := int(images_of.min())):
-        raise InvalidConfig(
-            f"an episode of {shots} labeled and {asked} query images may need {shots + asked} of "
-            f"one class, and one here has {fewest}; ask for fewer."
-        )
+    refuse_too_many(digits, shots, asked)
+    kinds = digits.labels.unique()
     chosen = kinds[torch.rand(rows, len(kinds), generator=generator).argsort(1)[:, :ways]]
     turned = torch.randint(8, (rows, ways), generator=generator)
     # random images of each class, never one twice: `shots` with labels, the others as queries
@@ -54,6 +50,20 @@ def draw_episodes(
     index = drawn[torch.arange(rows)[:, None], label, turn]
     images = all_turned(digits.images)[turned.gather(1, label), index]
     return Episodes(images.flatten(2), label)
+
+
+def refuse_too_many(digits: Digits, shots: int, asked: int) -> None:
+    """Refuse episodes for which a class may have too few images.
+
+    Raises:
+        InvalidConfig: A class has fewer images than an episode may need of it.
+    """
+    _, images_of = digits.labels.unique(return_counts=True)
+    if shots + asked > (fewest := int(images_of.min())):
+        raise InvalidConfig(
+            f"fewshot_digits: an episode of {shots} labeled and {asked} query images may need "
+            f"{shots + asked} of one class, and one here has {fewest}; ask for fewer."
+        )
 
 
 def all_turned(images: Float[Tensor, "N 8 8"]) -> Float[Tensor, "8 N 8 8"]:

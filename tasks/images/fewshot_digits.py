@@ -28,11 +28,13 @@ from bench.api.task import Split, Task, TaskPreset
 from tasks.data.digits import (
     DIGITS_LICENSE,
     DIGITS_NOTE,
+    PARTS,
     SIDE,
+    Digits,
     digits_parts,
     load_digits,
 )
-from tasks.images.digit_episodes import draw_episodes
+from tasks.images.digit_episodes import draw_episodes, refuse_too_many
 from tasks.metrics.attention_scores import ALIGNMENT_ENTROPY, ALIGNMENT_MATCH, alignment_scores
 from tasks.metrics.labels import LABEL_ACCURACY, label_scores
 
@@ -130,6 +132,8 @@ class FewshotDigits(Task):
     ) -> None:
         super().__init__(config, seed, data_dir)
         self.config = config
+        for part in PARTS:
+            refuse_too_many(_digits(part), config.shots, config.asked)
         self.notes["data"] = DIGITS_NOTE
         self.notes["parts"] = digits_parts()
         longest = config.ways * config.shots + config.asked
@@ -206,8 +210,8 @@ class FewshotDigits(Task):
     def _batch(self, part: Split, rows: int, shots: int, generator: torch.Generator) -> Batch:
         config = self.config
         given = config.ways * shots
-        digits = load_digits(part).of(*(NEW if part == "test" else KNOWN))
-        images, labels = draw_episodes(digits, rows, (config.ways, shots, config.asked), generator)
+        size = (config.ways, shots, config.asked)
+        images, labels = draw_episodes(_digits(part), rows, size, generator)
         asked = torch.zeros(rows, given + config.asked, dtype=torch.bool)
         asked[:, given:] = True
         targets = labels + FIRST
@@ -221,3 +225,8 @@ class FewshotDigits(Task):
             gold=gold,
             frames=images,
         )
+
+
+def _digits(part: Split) -> Digits:
+    """Images of the digits that episodes of a part are drawn from."""
+    return load_digits(part).of(*(NEW if part == "test" else KNOWN))

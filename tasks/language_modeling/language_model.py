@@ -126,6 +126,9 @@ class LanguageModeling(Task):
                     f"give a smaller window."
                 )
         self.parts = parts
+        held: tuple[Split, ...] = ("validation", "test")
+        for split in held:
+            self.note_fewer(split, self._most(split), (len(parts[split]) - 1) // window)
         self.sizes = Sizes((), vocab, window)
         self._evaluation: dict[Split, list[Batch]] = {}
 
@@ -147,8 +150,7 @@ class LanguageModeling(Task):
     def windows(self, split: Split) -> npt.NDArray[np.int64]:
         """What is read and predicted of a split, N windows of one token more than is scored."""
         ids, window = self.parts[split], self.config.window
-        most = self.config.test if split == "test" else self.config.validate
-        count = min(most, (len(ids) - 1) // window)
+        count = min(self._most(split), (len(ids) - 1) // window)
         starts = np.arange(count)[:, None] * window
         found: npt.NDArray[np.int64] = ids[starts + np.arange(window + 1)]
         return found
@@ -213,6 +215,10 @@ class LanguageModeling(Task):
     def encode(self, text: str) -> list[int]:
         """Ids of a text."""
         raise NotImplementedError
+
+    def _most(self, split: Split) -> int:
+        """Windows that the options ask for."""
+        return self.config.test if split == "test" else self.config.validate
 
     def _rare(self, batch: Batch) -> Bool[Tensor, "B T"]:
         whole = torch.cat((batch.inputs[:, :1], batch.targets), 1).tolist()

@@ -39,6 +39,10 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy.
 
     Weights that are zero, or largest at a key that is not gold too, have missed it.
+
+    Args:
+        answers: One or more batches.
+        inside: Longest source (without EOS) that is covered; a batch with a longer one is left out.
     """
     matched = total = 0
     entropy = 0.0

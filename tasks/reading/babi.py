@@ -9,10 +9,13 @@ twenty.
 The stories of some tasks are so short that the same story with the same question, word for word,
 is in training and in the test. The published set and its published results have them too, so
 nothing is dropped: a note counts such questions, and the error on all others is its own score.
+
+The vocabulary has the words of all training stories that are read, those kept for validation
+included: of validation no word is unknown, and of the test each that training stories lack.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -217,6 +220,9 @@ class Babi(Reading):
             "validation": [row for row in table.parts["train"] if not row["told"] % HELD],
             "test": _first_of_each(table.parts["test"], sorted(there), config.test or None),
         }
+        _refuse_empty(parts, config.train)
+        self.note_fewer("train", config.train * len(there), len(table.parts["train"]))
+        self.note_fewer("test", config.test * len(there), len(parts["test"]))
         seen = {_wording(row) for row in parts["train"]}
         self._rows: dict[str, list[Asked]] = {
             part: [self._encode(row, seen=_wording(row) in seen) for row in rows]
@@ -282,6 +288,16 @@ class Babi(Reading):
         if text not in self._known:
             self._known[text] = self.words.encode(tokenize(text))
         return self._known[text]
+
+
+def _refuse_empty(parts: Mapping[str, Sequence[Row]], train: int) -> None:
+    """Refuse so few questions that nothing is left to train on or to validate with."""
+    for part in ("train", "validation"):
+        if not parts[part]:
+            raise InvalidConfig(
+                f"babi: train={train} leaves no question in {part}, because the first of every "
+                f"{HELD} stories of a task is kept for validation; ask for more."
+            )
 
 
 def _vocabulary(rows: Sequence[Row]) -> Vocabulary:

@@ -10,6 +10,7 @@ import torch
 from bench.api.answer import Answer, Sample
 from bench.api.batch import Batch, Text
 from bench.api.comparison import Entry
+from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.task import Split, Task
 from tasks.data.bucketing import bucketed_batches, pad_rows
@@ -201,7 +202,13 @@ def question_batch(rows: Sequence[Asked], joined: bool) -> Batch:
 def question_epochs(
     rows: Sequence[Asked], batch_size: int, generator: torch.Generator, joined: bool
 ) -> Iterator[Batch]:
-    """Endless epochs of batches of stories of similar length."""
+    """Endless epochs of batches of stories of similar length.
+
+    Raises:
+        InvalidConfig: There are no questions, so that no batch would ever come.
+    """
+    if not rows:
+        raise InvalidConfig("there are no questions to train on; ask for more.")
     ranks = [_length(row) for row in rows]
     while True:
         for chosen in bucketed_batches(ranks, batch_size, generator):

@@ -28,6 +28,7 @@ from tasks.speech.spoken_strings import (
     Spoken,
     draw_strings,
     joined_wave,
+    most_of_a_speaker,
     num_samples,
 )
 
@@ -100,6 +101,8 @@ class SpeechTask(Task):
     decodes = True
     needs_predictions = False
     family = "speech recognition"
+    named: ClassVar[str]
+    """The task, for sentences about its options."""
     words: ClassVar[tuple[str, ...]]
 
     config: SpeechConfig
@@ -108,7 +111,18 @@ class SpeechTask(Task):
     recordings: Mapping[str, Sequence[Recording]]
 
     def begin(self, recordings: Mapping[str, Sequence[Recording]], rate: int) -> None:
-        """Take recordings by part, and measure the scale of the training part."""
+        """Take recordings by part, and measure the scale of the training part.
+
+        Raises:
+            InvalidConfig: No speaker of a part has recordings enough for one string.
+        """
+        low = self.config.min_words
+        for part, found in recordings.items():
+            if most_of_a_speaker(found) < low:
+                raise InvalidConfig(
+                    f"{self.named}: no speaker of {part} has {low} recordings for one string; "
+                    "ask for fewer words."
+                )
         self.sound = LogMel(rate=rate, mels=self.config.mels, stack=self.config.stack)
         self.recordings = recordings
         self.counts = (self.config.min_words, self.config.max_words)

@@ -97,6 +97,7 @@ class SpokenDigits(SpeechTask):
     data_license = License("CC BY-SA 4.0 (FSDD)", redistributable=True)
     needs_download = True
     data_sets = ("fsdd",)
+    named = "spoken_digits"
     words = DIGITS
 
     def __init__(self, config: SpokenDigitsConfig, seed: int, data_dir: Path | None = None) -> None:

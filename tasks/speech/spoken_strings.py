@@ -1,5 +1,6 @@
 """Strings of recorded words: one speaker each, with silence between the words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -64,6 +65,11 @@ def draw_strings(
         raise InvalidConfig(f"no speaker has {low} recordings for one string; ask for fewer words.")
     mixed = torch.randperm(len(found), generator=generator).tolist()
     return [found[index] for index in mixed]
+
+
+def most_of_a_speaker(part: Sequence[Recording]) -> int:
+    """Recordings of the speaker who has the most of them."""
+    return max(Counter(one.speaker for one in part).values(), default=0)
 
 
 def num_samples(part: Sequence[Recording], spoken: Spoken) -> int:

@@ -93,6 +93,7 @@ class ToneWords(SpeechTask):
         ),
     }
     comparison = recognizers(ONLINE)
+    named = "tone_words"
     words = WORDS
 
     def __init__(self, config: ToneWordsConfig, seed: int, data_dir: Path | None = None) -> None:

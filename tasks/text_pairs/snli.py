@@ -118,7 +118,10 @@ class Snli(Inference):
             text="Parikh et al., 2016",
             url="https://arxiv.org/abs/1606.01933",
             where="table 2",
-            differs="30 times the training pairs and pretrained word vectors.",
+            differs=(
+                "All 550152 training pairs, 30 times those of the data directory, and pretrained "
+                "word vectors."
+            ),
         ),
         PublishedResult(
             what="the same with intra-sentence attention",
@@ -127,7 +130,10 @@ class Snli(Inference):
             text="Parikh et al., 2016",
             url="https://arxiv.org/abs/1606.01933",
             where="table 2",
-            differs="30 times the training pairs and pretrained word vectors.",
+            differs=(
+                "All 550152 training pairs, 30 times those of the data directory, and pretrained "
+                "word vectors."
+            ),
         ),
     )
     needs_download = True

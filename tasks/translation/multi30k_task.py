@@ -171,7 +171,11 @@ class Captions(Task):
         return self._evaluation[split]
 
     def score(self, split: Split, answers: Sequence[Answer]) -> list[Scored]:
-        """Scores of the greedy output, the likelihood of the reference, and a curve of lengths."""
+        """Scores of the greedy output, the likelihood of the reference, and a curve of lengths.
+
+        Those of attention leave out batches with a source of more subwords than decoding may say,
+        and those of delays such sentences.
+        """
         said = [self._text(row) for answer in answers for row in answer.generated or ()]
         references = [text for answer in answers for text in answer.batch.references]
         sources = [text for answer in answers for text in answer.batch.names]

@@ -18,7 +18,7 @@ from bench.api.resolve import resolve
 from bench.api.selector import Selector, parse
 from bench.calibrate import Calibration
 from bench.calibration_trials import JUDGED, RATES, TRIED, OutOfTime, Trials
-from bench.cli.calibrate import keep_trials
+from bench.cli.calibrate import LOST, TIME_IS_UP, TOO_LONG, _why_none, keep_trials
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.job import JobResult, Outcome
 from bench.running.plan import plan
@@ -91,7 +91,7 @@ def calibrated(tmp_path, monkeypatch):
             return made.choose(), executor.cells
         except OutOfTime:
             run.unfinished = made.unfinished()
-            run.lost = trials.lost
+            run.why = _why_none(trials)
             return None, executor.cells
         finally:
             store.close()
@@ -254,10 +254,14 @@ def test_without_the_time_for_all_rates_none_is_tuned(calibrated):
     late[0], stop = 0.0, "general"
     choice, _ = calibrated(score, folder="sooner", until=5, clock=lambda: late[0])
     assert choice is None, "fewer than half of the entries were looked at"
+    assert calibrated.why == TIME_IS_UP
 
 
-@pytest.mark.parametrize("why", ["timeout", "full disk"])
-def test_a_trial_that_the_machine_ended_is_no_trial(calibrated, why):
+ENDED = [("timeout", TOO_LONG), ("full disk", LOST.format(why="no space"))]
+
+
+@pytest.mark.parametrize(("why", "told"), ENDED)
+def test_a_trial_that_the_machine_ended_is_no_trial(calibrated, why, told):
     slow = {"value": why}
 
     def score(cell):
@@ -265,20 +269,78 @@ def test_a_trial_that_the_machine_ended_is_no_trial(calibrated, why):
         return slow["value"] if late and read_protocol(cell.protocol).lr == RATES[1] else good(cell)
 
     choice, first = calibrated(score)
-    assert choice.chosen == LARGE
-    assert choice.rates == {}, "one competitor had two trials, and the others three"
+    assert choice is None, "one competitor had two trials, and the others three"
+    assert calibrated.why == told, "the time was not up"
+    assert calibrated.unfinished.rates == {}
     slow["value"] = 0.3
     choice, second = calibrated(score)
+    assert choice.chosen == LARGE
     assert choice.rates
     (again,) = {cell.id for cell in first} & {cell.id for cell in second}
     assert "additive" in next(cell.variant for cell in second if cell.id == again)
 
 
-@pytest.mark.parametrize(("why", "told"), [("timeout", ""), ("full disk", "no space.")])
+@pytest.mark.parametrize(("why", "told"), ENDED)
 def test_what_the_machine_ended_is_told_with_its_reason(calibrated, why, told):
     choice, _ = calibrated(lambda cell: why)
     assert choice is None
-    assert calibrated.lost == told
+    assert calibrated.why == told
+
+
+def test_a_setting_at_which_most_entries_have_no_value_is_not_chosen(calibrated):
+    """As where they are refused or diverge: time is left, so that they will never have one."""
+
+    def score(cell):
+        base = cell.variant == "scaled_dot" or is_uniform(cell)
+        return good(cell) if base else None
+
+    choice, _ = calibrated(lambda cell: good(cell) if length(cell) == 16 else score(cell))
+    assert choice.chosen is None
+    assert "needle[length=64] / adam: 7 of 7 entries have no value (no)." in choice.why
+
+
+OTHER_NETWORK = "transformer_decoder[layers=3]"
+
+
+@pytest.fixture
+def two_networks(calibrated, monkeypatch):
+    """Entries of the comparison in two networks; references compete in both."""
+    elsewhere = Entry(variant="additive", backbone=OTHER_NETWORK)
+    target = registry.find("task", "needle").target
+    monkeypatch.setattr(target, "comparison", (Entry(variant="general"), elsewhere))
+    return calibrated
+
+
+def test_an_entry_is_apart_from_uniform_attention_of_its_own_network(two_networks):
+    """Another network may score more, whatever stands in it."""
+
+    def score(cell):
+        deep = "layers=3" in cell.backbone
+        return (0.7 if deep else 0.5) + 0.01 * (cell.seed % 3) * (-1) ** len(cell.variant)
+
+    choice, cells = two_networks(score)
+    assert choice.chosen is None
+    assert choice.why.count("nothing is apart from uniform attention") == 2
+    assert any(is_uniform(cell) and "layers=3" in cell.backbone for cell in cells)
+
+    def better(cell):
+        return score(cell) + 0.15 * (cell.variant == "additive")
+
+    choice, _ = two_networks(better, folder="better")
+    assert choice.chosen == SMALL
+
+
+def test_a_control_is_no_leader(two_networks):
+    """Uniform attention that is ahead of all would be compared with itself."""
+
+    def score(cell):
+        value = 0.5 + 0.01 * (cell.seed % 3) * (-1) ** len(cell.variant)
+        if "layers=3" in cell.backbone:
+            value += 0.3 if is_uniform(cell) else 0.1
+        return value
+
+    choice, _ = two_networks(score)
+    assert choice.chosen == SMALL, "additive is apart, whoever is ahead"
 
 
 def test_a_baseline_that_cannot_be_trained_is_no_choice(calibrated):
@@ -490,19 +552,34 @@ def test_an_ablated_input_has_the_size_of_the_whole(folder):
     assert parse(other.task).options.get("beyond") != 12, "another question has its own size"
 
 
-def test_every_stored_choice_is_of_this_rule_and_reaches_the_plan():
+BEFORE = calibrate.RULE.replace(" in its network", "")
+"""The rule of choices that were made before entries had uniform attention of their own network."""
+
+
+def test_every_stored_choice_is_of_a_known_rule_and_reaches_the_plan():
     for name in registry.registrations("task"):
         for choice in stored.stored_choices(name):
             assert choice.trials
             assert choice.commit
             assert choice.task.partition("[")[0] == name
+            assert choice.rule in {calibrate.RULE, calibrate.RATES_RULE, BEFORE}
             seeds = {trial["seed"] for trial in choice.trials}
             assert seeds <= {TRIED, *JUDGED}
             if choice.chosen:
                 asked = Request(variants="additive", tasks=choice.task, preset=choice.preset)
-                (cell, *_) = (one.cell for one in plan(asked).quality)
+                cells = [one.cell for one in plan(asked).quality]
+                cell = cells[0]
                 told = parse(choice.chosen.options).options
                 assert told.items() <= registry_complete(cell.task).items()
+                rates = {
+                    competitor(one.variant, one.backbone, one.slot): read_protocol(one.protocol).lr
+                    for one in cells
+                }
+                tried = rates.keys() & choice.rates.keys()
+                assert tried
+                assert all(rates[one] == choice.rates[one] for one in tried)
+                trained = {**choice.protocol.options, "lr": read_protocol(cell.protocol).lr}
+                assert trained.items() <= vars(read_protocol(cell.protocol)).items()
 
 
 def registry_complete(task):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import optuna
@@ -30,7 +31,7 @@ from bench.running.worker import WorkerSettings
 from bench.study import distribution, expected_seconds, opened_storage, run_studies, study_name
 from bench.study_request import FRESH_SEED, SAMPLERS, StudyRequest
 from bench.training.protocol import read_protocol
-from bench.trial_cells import trial_cell
+from bench.trial_cells import drawn_cell, knobs_of, trial_cell
 from results.ledger import LedgerReader
 from results.row import Row
 from results.store import Store
@@ -55,11 +56,7 @@ class Scored:
             self.done.append(job)
             (cell,) = job.cells
             status = self.status(cell) if callable(self.status) else self.status
-            rate = read_protocol(cell.protocol).lr
-            rows = (
-                Row(metric=RANKED, value=1 - abs(rate - 0.003), split="validation"),
-                Row(metric=RANKED, value=0.0, axis="step", x=1.0, split="validation"),
-            )
+            rows = self.rows_of(cell)
             if cell.kind == "quality":
                 rows += (Row(metric=RANKED, value=0.1, split="test"),)
             outcome = Outcome(cell, status, "", rows)
@@ -67,6 +64,14 @@ class Scored:
                 lost = self.environmental
                 outcome = Outcome(cell, status, "no.", environmental=lost)
             yield job, JobResult((outcome,))
+
+    @staticmethod
+    def rows_of(cell):
+        rate = read_protocol(cell.protocol).lr
+        return (
+            Row(metric=RANKED, value=1 - abs(rate - 0.003), split="validation"),
+            Row(metric=RANKED, value=0.0, axis="step", x=1.0, split="validation"),
+        )
 
 
 @pytest.fixture
@@ -273,6 +278,102 @@ def test_trials_of_other_data_are_asked_again(tune, tmp_path, monkeypatch):
     assert result.best_trial in range(4)
     _, third = tune(asked)
     assert not third.done
+
+
+ODD = replace(ASKED, request=replace(REQUEST, variants="differential,dot"))
+
+
+def test_options_that_do_not_go_together_are_drawn_anew_at_the_same_rate(tune, tmp_path):
+    """`start` of `differential` has no meaning beside `by_layer`, and both are drawn."""
+    results, executor = tune(ODD)
+    assert rates(executor, "differential") == rates(executor, "dot")
+    assert [result.best_value is None for result in results] == [False, False]
+    assert [result.illegal for result in results] == [{}, {}]
+    found = trials(tmp_path)["differential"]
+    odd = [one for one in found if "why" in one.user_attrs]
+    assert odd, "else this test shows nothing"
+    assert {one.state for one in odd} == {TrialState.FAIL}
+    assert "leave start out" in odd[0].user_attrs["why"]
+    complete = [one for one in found if one.state == TrialState.COMPLETE]
+    assert sorted(one.user_attrs["number"] for one in complete) == [0, 1, 2, 3]
+    assert not tune(ODD)[1].done, "nothing is lost"
+
+
+def test_a_study_that_an_earlier_version_stopped_at_such_a_draw_goes_on(tune, tmp_path):
+    _, whole = tune(ODD, folder="whole")
+    asked = replace(ODD, request=replace(ODD.request, variants="differential"))
+    spec = resolve("differential")
+    Store.create(tmp_path / "run").close()
+    study = optuna.create_study(
+        storage=f"sqlite:///{tmp_path / 'run' / 'study.db'}",
+        study_name=study_name("differential", spec, asked),
+        direction="maximize",
+    )
+    study.enqueue_trial({"lr": 0.002, "differential.start": 0.3, "differential.by_layer": True})
+    ranges = {knob.name: distribution(knob.range) for knob in knobs_of(spec, asked)}
+    study.ask(ranges).set_user_attr("number", 0)
+    (result,), executor = tune(asked)
+    assert result.best_value is not None
+    assert rates(executor, "differential")[0] == 0.002
+    assert sorted(rates(executor, "differential")[1:]) == sorted(rates(whole, "dot")[1:])
+    (found,) = trials(tmp_path).values()
+    assert not [one for one in found if not one.state.is_finished()]
+
+
+def test_where_no_options_go_together_trials_are_spent_and_the_study_says_why(tune):
+    asked = replace(ODD, request=replace(REQUEST, variants="differential[by_layer=true],dot"))
+    results, executor = tune(asked)
+    assert results[0].best_value is None
+    assert [*results[0].illegal] == [0, 1, 2, 3]
+    assert "leave start out" in results[0].illegal[0]
+    assert results[1].finals
+    assert len(rates(executor, "dot")) == 4
+    facts = studies.study_facts(asked, results)
+    assert facts["differential[by_layer=true]"]["illegal"].keys() == {"0", "1", "2", "3"}
+    assert "illegal" not in facts["dot"]
+    again, executor = tune(asked)
+    assert not executor.done
+    assert again[0].illegal == results[0].illegal
+
+
+def test_what_is_drawn_for_any_variant_goes_together():
+    """Without training: a trial is asked for, and its cell is made."""
+    for name in sorted(registry.listed_variants()):
+        asked = replace(ASKED, request=replace(REQUEST, variants=name))
+        spec = resolve(name)
+        knobs = knobs_of(spec, asked)
+        study = optuna.create_study()
+        for _ in range(2):
+            trial, planned = studies._ask(
+                study, asked, knobs, "", partial(drawn_cell, spec, asked, knobs)
+            )
+            assert planned.spec.canonical.show() == planned.cell.variant, name
+            study.tell(trial, 0.0)
+
+
+def test_trials_with_patience_are_chosen_by_what_chose_their_weights(tune, monkeypatch):
+    """Far beyond training, where a score is noise, what ranks would choose at random."""
+    request = Request(variants="dot", tasks="transduction[rule=copy]", preset="smoke")
+    plain = StudyRequest(request=request, trials=4, final_seeds=1)
+    patient = replace(plain, request=replace(request, training="adam[patience=3]"))
+    task = registry.find("task", "transduction").target
+    ranks, chooses = task.ranking_metric().name, task.choosing_metric().name
+
+    def rows_of(cell):
+        protocol = read_protocol(cell.protocol)
+        near = 1 - abs(protocol.lr - 0.003)
+        known = {ranks: 1 - near, **({chooses: near} if protocol.patience else {})}
+        return tuple(Row(metric=m, value=v, split="validation") for m, v in known.items())
+
+    monkeypatch.setattr(Scored, "rows_of", staticmethod(rows_of))
+    (result,), executor = tune(patient)
+    tried = rates(executor, "dot")
+    assert result.parameters["lr"] == min(tried, key=lambda rate: abs(rate - 0.003))
+    assert result.chosen_by == chooses
+    assert studies.study_facts(patient, [result])["dot"]["chosen_by"] == chooses
+    (result,), _ = tune(plain, folder="plain")
+    assert result.parameters["lr"] == max(tried, key=lambda rate: abs(rate - 0.003))
+    assert result.chosen_by == ranks
 
 
 @pytest.mark.parametrize("folder", ["a b", "what?", "100%20", "h#y", "{x}"])

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from bench.api.loading import load_package
 from tests.planted.defect import Defect, defects
-from tests.planted.finding import Found, notice
+from tests.planted.finding import Found, by_tests, notice
 
 EXPECTED = "as expected"
 
@@ -21,6 +21,20 @@ def verdict(defect: Defect, found: Found) -> str:
     if not found.red:
         return "survived"
     return EXPECTED if defect.test or defect.check in found.red else "by another check"
+
+
+def expect_green(tests: Sequence[str]) -> None:
+    """Check that what should notice a defect does not fail without it.
+
+    Raises:
+        click.ClickException: A unit test is red as the code is, and would notice anything.
+    """
+    for test in tests:
+        for failed, sentence in by_tests(test).red.items():
+            raise click.ClickException(
+                f"{test} fails without any defect, so that it notices nothing; mend it first. "
+                f"{failed}: {sentence}"
+            )
 
 
 def table(rows: Sequence[tuple[Defect, Found]]) -> str:
@@ -46,6 +60,7 @@ def main(all_checks: bool, axis: str | None, asked: str, name: str | None) -> No
     chosen = [d for d in defects() if axis in (None, d.axis) and name in (None, d.name)]
     if asked != "all":
         chosen = [defect for defect in chosen if bool(defect.test) == (asked == "tests")]
+    expect_green(sorted({defect.test for defect in chosen if defect.test}))
     start = time.process_time()
     rows = [(defect, notice(defect, all_checks=all_checks)) for defect in chosen]
     print(table(rows))

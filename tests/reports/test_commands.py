@@ -127,6 +127,15 @@ def test_published_commands_name_no_file_and_no_database_of_the_machine(tmp_path
         assert "--spec spec.json --reuse quick.parquet" in text
 
 
+def test_published_certificates_name_no_folder_of_the_machine(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path / "run", {})
+    red = {BASE: {"passed": [], "failed": {"oracle": "OSError: /home/me/x is full"}}}
+    write_json(folder.path / "certificates.json", red)
+    assert "/home/me" in render(folder.path).details.read_text()
+    for text in (path.read_text() for path in vars(render(folder.path, publish=True)).values()):
+        assert "/home/me" not in text
+
+
 def test_a_directory_of_the_environment_is_told_once_above_the_commands(tmp_path: Path) -> None:
     folder = folder_with(tmp_path / "run", {"data_variable": "BENCH_DATA_DIR"})
     text = render(folder.path).details.read_text()

@@ -11,12 +11,9 @@ from results.row import Row
 
 
 def looked(name, seed, value, probe="blur", **more):
-    cell = replace(
-        quality_cell(next(iter(TASKS)), name, seed),
-        kind="analysis",
-        protocol=f"analysis[examples=256,probe={probe},trained=adam]",
-        **more,
-    )
+    usual = {"protocol": f"analysis[examples=256,probe={probe},trained=adam]"}
+    cell = quality_cell(next(iter(TASKS)), name, seed)
+    cell = replace(cell, kind="analysis", **{**usual, **more})
     rows = [
         Row(metric="weight_entropy_nats", value=value, split="test"),
         Row(metric="align_match_at_share", value=0.5, axis="offset", x=-1.0, split="test"),
@@ -47,6 +44,23 @@ def test_there_is_a_table_for_each_task_and_probe_and_one_for_each_curve(tmp_pat
     texts = {row[0].text: row[1].text for row in plain.rows}
     assert texts == {"bahdanau": "2.0 ± 2.5", "scaled_dot": "0.250"}
     assert [column.title for column in curve.columns] == ["Variant", "offset -1"]
+
+
+def test_the_section_says_which_examples_were_looked_at(tmp_path):
+    """The usual number is left out of a protocol."""
+    usual = [
+        looked(BASE, seed, 1.0, protocol="analysis[probe=blur,trained=adam]") for seed in (0, 1)
+    ]
+    more = [looked(BASE, 0, 1.0, protocol="analysis[examples=1024,probe=blur,trained=adam]")]
+    for name, stored, told in (
+        ("usual", usual, "256"),
+        ("more", more, "1024"),
+        ("both", [*usual, *more], "256 or 1024"),
+    ):
+        section = probes_section(read_folder(write_run(tmp_path / name, records=stored)))
+        lead = str(section.blocks[0])
+        assert f"looked at the first {told} test examples of every trained model" in lead
+        assert "these are the shortest where lengths differ" in lead
 
 
 def tables_of(tmp_path, records):

@@ -18,6 +18,7 @@ from reports.folder import read_folder
 from reports.ranked_table.grouping import _differing, comparisons
 from reports.ranked_table.terminal import as_text
 from reports.render import render
+from reports.sections.ablations import ablation_section
 from reports.speed_rows import speed_table
 from results import load
 from results.row import Row
@@ -169,6 +170,24 @@ def test_changes_have_no_p_where_the_preset_ranks_nothing(tmp_path: Path) -> Non
         assert list(lines["axis"]) == ["(base)", "score"]
         assert list(lines["p_adjusted"].notna()) == [False, ranks]
         assert list(lines["difference"].notna()) == [False, True]
+
+
+@pytest.mark.parametrize("rate", ["0.005", "0.01"])
+def test_an_ablation_at_another_rate_does_not_say_that_nothing_else_was_changed(
+    tmp_path: Path, rate: str
+) -> None:
+    """Before the base gave its rate, calibration may have chosen one for the base alone."""
+    records = [
+        scored(name, seed, 0.5 + 0.01 * seed, protocol=f"adam[lr={chosen}]")
+        for name, chosen in ((BASE, "0.01"), ("scaled_dot", rate))
+        for seed in range(3)
+    ]
+    folder = write_run(tmp_path / "run", records=records, tasks=[TASK])
+    section = ablation_section(read_folder(folder))
+    assert section is not None
+    told = str(section.blocks[0])
+    assert ("and nothing else" in told) == (rate == "0.01")
+    assert ("at another learning rate, too: scaled_dot." in told) == (rate != "0.01")
 
 
 def test_a_single_seed_beside_several_has_a_mark_and_no_rank(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Studies: what their curve, their table and their sentences say of the same trials."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def points(line: Curve) -> list[tuple[float, float]]:
     return [*zip(line.x, line.y, strict=True)]
 
 
-def chose(trials: int, best: int, value: float, task: str = REVERSAL) -> Mapping[str, Any]:
+def chose(trials: int, best: int, value: float, task: str = REVERSAL) -> dict[str, Any]:
     facts = {"trials": trials, "best_trial": best, "best_validation": value, "task": task}
     return {"scaled_dot": {**facts, "variant": "scaled_dot", "lr": float(f"0.00{best + 1}")}}
 
@@ -184,6 +184,92 @@ def test_only_the_ranking_metric_of_the_variant_itself_is_a_value(tmp_path: Path
     lines, rows, _ = drawn(folder_of(tmp_path / "run", records, trials=numbered(records)))
     assert points(lines["scaled_dot"]) == [(1, 0.2), (2, 0.2)]
     assert rows["scaled_dot"][:4] == ["1", "8.40", "0.200", "0"]
+
+
+CHOOSES = "choosing_token_accuracy"
+
+
+@pytest.fixture
+def patient() -> tuple[list[Record], dict[str, Any]]:
+    """Trials with patience: their last row is what chose the weights; and what the catalog says."""
+    ranks = Row(metric="beyond_training_token_accuracy", value=0.1, split="validation")
+    rows = {number: Row(metric=CHOOSES, value=value, split="validation", repeat=number)
+            for number, value in enumerate((0.6, 0.8))}  # fmt: skip
+    records = [
+        replace(trial(number, 0.0), rows=(replace(ranks, value=0.2 - 0.1 * number), row))
+        for number, row in rows.items()
+    ]
+    known = catalog()
+    tasks: Any = known["tasks"]
+    metrics: Any = known["metrics"]
+    usual = metrics["token_accuracy"]
+    said = {
+        "trials": numbered(records),
+        "tasks": {**tasks, REVERSAL: {**tasks[REVERSAL], "primary": ranks.metric}},
+        "metrics": {
+            **metrics,
+            ranks.metric: {**usual, "title": "Accuracy beyond training"},
+            CHOOSES: {**usual, "title": "Accuracy within and beyond training"},
+        },
+    }
+    return records, said
+
+
+def table_heads(folder: RunFolder) -> list[str]:
+    section = studies.study_section(folder, legend_of(folder))
+    assert section is not None
+    table = next(block for block in section.blocks if isinstance(block, TableBlock))
+    return [column.title for column in table.columns]
+
+
+def test_trials_with_patience_are_shown_by_what_chose_their_weights(
+    tmp_path: Path, patient: tuple[list[Record], dict[str, Any]]
+) -> None:
+    records, said = patient
+    facts = chose(2, 1, 0.8)
+    facts["scaled_dot"]["chosen_by"] = CHOOSES
+    for name, study in {"stopped": {}, "ended": facts}.items():
+        folder = folder_of(tmp_path / name, records, study=study, **said)
+        lines, rows, told = drawn(folder)
+        assert points(lines["scaled_dot"]) == [(1, 0.6), (2, 0.8)], name
+        assert rows["scaled_dot"][2:4] == ["0.800", "1"]
+        assert "Accuracy within and beyond training ↑" in table_heads(folder)
+    assert told == [
+        "scaled_dot: trial 1 is the best of 2, with learning rate 0.00200. Accuracy within and "
+        "beyond training: 0.800 on validation. Accuracy beyond training: no new seed has a score."
+    ]
+
+
+def test_a_study_of_before_is_shown_by_what_ranks_which_chose_its_trials(
+    tmp_path: Path, patient: tuple[list[Record], dict[str, Any]]
+) -> None:
+    records, said = patient
+    folder = folder_of(tmp_path / "run", records, study=chose(2, 0, 0.2), **said)
+    lines, rows, told = drawn(folder)
+    assert points(lines["scaled_dot"]) == [(1, 0.2), (2, 0.2)]
+    assert rows["scaled_dot"][2:4] == ["0.200", "0"]
+    assert "Accuracy beyond training ↑" in table_heads(folder)
+    assert "Accuracy beyond training: 0.200 on validation; no new" in told[0]
+
+
+def test_trials_whose_options_do_not_go_together_are_spent_and_told_with_the_reason(
+    tmp_path: Path,
+) -> None:
+    records = [trial(0, 0.2), trial(1, 0.4)]
+    facts = chose(4, 1, 0.4)
+    facts["scaled_dot"]["illegal"] = dict.fromkeys(("2", "3"), "one: not beside the other.")
+    said = {"trials": numbered(records), "study": facts}
+    lines, rows, told = drawn(folder_of(tmp_path / "run", records, **said))
+    assert points(lines["scaled_dot"]) == [(1, 0.2), (2, 0.4), (4, 0.4)]
+    assert rows["scaled_dot"][0] == "2"
+    assert told[0].endswith(
+        " 2 trials failed, because their options do not go together: one: not beside the other."
+    )
+    none = {"trials": 2, "best_trial": "none gave a value", "illegal": {"0": "no.", "1": "no."}}
+    folder = folder_of(tmp_path / "none", [], study={"scaled_dot": none})
+    section = studies.study_section(folder, legend_of(folder))
+    assert section is not None
+    assert "no trial of 2 gave a value. 2 trials failed, because" in str(section.blocks)
 
 
 def test_new_seeds_are_those_at_the_chosen_rate(tmp_path: Path) -> None:

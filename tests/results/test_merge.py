@@ -171,6 +171,25 @@ def test_a_variant_that_is_measured_anew_has_the_certificate_of_that_day(
         assert (found["passed"], sorted(found["failed"])) == (passed, [] if passed else ["start"])
 
 
+def test_some_cells_of_a_run_bring_the_certificates_of_their_variants_and_no_plug_in(tmp_path):
+    with Store.create(tmp_path / "a") as source:
+        source.append(record(1))
+        source.append(record(2))
+    variant = record(1).cell["variant"]
+    said = {variant: {"passed": ["causality"]}, "mocha": {"failed": {"causality": "sees on."}}}
+    source.write_json("certificates.json", said)
+    source.write_json("catalog.json", {"baseline": "dot", "plugins": ["mine.py"]})
+    merge(tmp_path / "some", [tmp_path / "a"], {record(1).id})
+    some = Store(tmp_path / "some")
+    assert [*some.ledger().newest()] == [record(1).id]
+    assert [*some.read_json("certificates.json")] == [variant]
+    assert some.read_json("catalog.json") == {"baseline": "dot"}
+    merge(tmp_path / "all", [tmp_path / "a"])
+    whole = Store(tmp_path / "all")
+    assert {*whole.read_json("certificates.json")} == {*said}
+    assert whole.read_json("catalog.json")["plugins"] == ["mine.py"]
+
+
 def test_merged_runs_keep_the_commands_of_both_and_of_what_was_written_before_there_were_lists(
     tmp_path,
 ):

@@ -1,6 +1,6 @@
 """A published run as one file: nothing of its rows changes, and what is no pack is refused."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pandas as pd
 import pyarrow as pa
@@ -130,6 +130,26 @@ def test_a_pack_names_no_place_and_no_password_of_the_machine(store, tmp_path):
         "python -m bench study --storage=STORAGE --spec spec.json",
         "python -m bench run --reuse quick.parquet --out runs/first",
     ]
+
+
+def test_no_sentence_of_a_pack_names_a_folder_of_the_machine(store, tmp_path):
+    lost = replace(SPENT, detail="no space in /home/me/cache")
+    told = "words is not here (/home/me/data has no folder words)"
+    store.append(record("cosine", 0, status="refused", detail=told))
+    store.append(record("cosine", 1, [Row(metric="accuracy", value=0.5)], unmeasured=(lost,)))
+    red = {"failed": {"oracle": "OSError: /home/me/x is full"}, "skipped": {"long": "~/me is."}}
+    store.write_json("certificates.json", {"dot": {"passed": ["shapes"], **red}})
+    pack = Pack(write_pack(store, tmp_path / "run.parquet"))
+    details = {r.detail for r in pack.records()} | {
+        one.detail for r in pack.records() for one in r.unmeasured
+    }
+    assert "words is not here (… has no folder words)" in details
+    assert "no space in …" in details
+    certificate = pack.read_json("certificates.json")["dot"]
+    assert certificate["failed"] == {"oracle": "OSError: … is full"}
+    assert certificate["skipped"] == {"long": "… is."}
+    assert certificate["passed"] == ["shapes"]
+    assert not [said for said in details if "/home" in said]
 
 
 def test_an_interrupt_leaves_the_pack_that_was_there(store, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,25 +38,26 @@ load_package("variants")
 load_package("tasks")
 
 
-def commands_of(pack: Pack) -> list[list[str]]:
+def commands_of(pack: Pack) -> list[tuple[str, ...]]:
     """The words of each command, after the interpreter and the name of the module."""
     catalog = pack.read_json(CATALOG)
     assert catalog is not None
     lines = [shlex.split(str(command)) for command in as_list(catalog["commands"])]
     assert all(line[:3] == ["python", "-m", "bench"] for line in lines)
-    return [line[3:] for line in lines]
+    return [tuple(line[3:]) for line in lines]
 
 
-def planned(words: list[str]) -> list[Cell]:
+@cache
+def planned(words: tuple[str, ...]) -> tuple[Cell, ...]:
     """The cells of a command `run`, read and planned as the command line does it."""
     assert words[0] == "run"
-    options = filled(RunOptions, dict(run_command.make_context("run", words[1:]).params))
+    options = filled(RunOptions, dict(run_command.make_context("run", [*words[1:]]).params))
     made = cell_plan(options) if options.cells else plan(options)
     probed = []
     if options.probes:
         trained = [one.cell for one in made.quality]
         probed = analysis_cells(trained, asked_probes(options.probes))
-    return [*made.cells, *probed]
+    return (*made.cells, *probed)
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -108,7 +110,7 @@ def test_claims_that_were_run_plan_the_published_cells_of_claims():
     pack = Pack(PACKS / "claims.parquet")
     keys = {word for words in commands_of(pack) for word in words if word[0] == "C"}
     assert keys <= {claim.key for claim in asked_claims(())}
-    assert commands_of(pack)[0][:3] == ["claims", "run", "all"]
+    assert commands_of(pack)[0][:3] == ("claims", "run", "all")
     claims = asked_claims(())
     both = [*claims, *(replace(one, again=0) for one in claims if one.again)]
     trained = {cell.id for cell in plan_of(both, Request(speed=False)).cells}

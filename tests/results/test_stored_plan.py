@@ -33,10 +33,15 @@ def test_a_cell_that_is_printed_in_another_way_is_planned_once():
     assert found["left_out"] == [left(CONCAT.label)]
 
 
-def test_what_is_left_out_now_is_planned_no_more():
-    now = StoredPlan(cells={}, left_out=[left(DOT.label), left("training of dot")])
-    held = {"cells": {DOT.id: DOT.label}, "left_out": [left("training of dot")]}
-    assert plan_with(held, now) == now
+def test_what_another_command_planned_is_not_left_out_because_a_smaller_plan_left_it_out():
+    """Whether it has run yet or not."""
+    parts = [left(CONCAT.label), left("training of dot"), left("speed of dot")]
+    now = StoredPlan(cells={GENERAL.id: GENERAL.label}, left_out=[left(DOT.label), *parts])
+    held = {"cells": {DOT.id: DOT.label, GENERAL.id: "as before"}, "left_out": []}
+    found = plan_with(held, now)
+    assert found["cells"] == {GENERAL.id: GENERAL.label, DOT.id: DOT.label}
+    assert found["left_out"] == [left(CONCAT.label), left("speed of dot")]
+    assert plan_with(plan_to_json(found), now) == found
 
 
 def test_what_was_left_out_as_a_whole_is_told_no_more_once_it_is_planned():

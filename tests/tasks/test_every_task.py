@@ -231,9 +231,22 @@ def test_a_level_of_chance_that_a_task_sets_is_not_hidden_by_a_rule_that_it_inhe
     assert order[rules] is Task or rules <= sets
 
 
-@pytest.mark.parametrize("preset", PRESETS[:2])
-@pytest.mark.parametrize("name", HERE)
-def test_no_constant_answer_is_better_than_chance(name, preset):
+BELOW_CHANCE = {
+    "chains": "chance knows the rooms that a story names; a constant names one of all rooms",
+}
+"""Tasks of which the best constant answer is worse than chance, and why."""
+
+
+SIZES_HERE = [
+    (name, preset)
+    for name in HERE
+    for preset in (*PRESETS[:2], "modern")
+    if preset in registry.find("task", name).target.presets
+]
+
+
+@pytest.mark.parametrize(("name", "preset"), SIZES_HERE)
+def test_no_constant_answer_is_better_than_chance_and_the_best_one_attains_it(name, preset):
     target = registry.find("task", name).target
     primary = target.watched_metric().name
     task = registry.make("task", parse(target.presets[preset].options), 100)
@@ -247,6 +260,7 @@ def test_no_constant_answer_is_better_than_chance(name, preset):
     examples = min(len(batch.targets) for batch in batches)
     noise = math.sqrt(task.chance * (1 - task.chance) / examples)
     assert max(values) < task.chance + 4 * noise
+    assert max(values) >= task.chance - 1e-9 or name in BELOW_CHANCE, "chance is overstated"
     best_word_is_exact = name in {"selective_copy", "sorting"}
     assert not best_word_is_exact or max(values) == pytest.approx(task.chance)
 

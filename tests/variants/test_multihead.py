@@ -1,6 +1,7 @@
 """Variants in the place of `torch.nn.MultiheadAttention`."""
 
 import copy
+import functools
 import subprocess
 import sys
 
@@ -258,23 +259,42 @@ MASKED = ("scaled_dot[mask=luong_local_p]", "general[mask=luong_local_p,normaliz
 """Masks with weights of their own under scores that have fused code."""
 
 
+@functools.cache
+def self_attentions(name):
+    """What is built of a variant, by whether it is causal; or else the reason why nothing is."""
+    found, reasons = {}, []
+    for causal in (False, True):
+        options = {"batch_first": True, "attention_only": True, "causal": causal}
+        try:
+            found[causal] = variants.as_multihead(name, 8, 2, **options).double().eval()
+        except BenchError as reason:
+            reasons.append(str(reason))
+    return found, reasons
+
+
 @pytest.mark.parametrize("name", [*sorted(listed_variants()), *MASKED])
 def test_every_variant_follows_a_mask_or_refuses_it(name):
-    try:
-        attention = variants.as_multihead(name, 8, 2, batch_first=True).double().eval()
-    except BenchError as reason:
-        pytest.skip(str(reason))
-    x = drawn(1, 5, 8).requires_grad_()
-    mask = torch.eye(5, dtype=torch.bool).roll(1, 1)  # each query does not see the key after it
-    try:
+    built, reasons = self_attentions(name)
+    if not built:
+        pytest.skip("; ".join(reasons))
+    x, own = drawn(1, 5, 8), torch.eye(5, dtype=torch.bool)
+    for causal, attention in built.items():
+        # each query does not see the key after it, or before it where it sees no later ones
+        mask = own.roll(-1, 1) | own.new_ones(5, 5).triu(1) if causal else own.roll(1, 1)
+        if not attention._with_given_mask:
+            with pytest.raises(Refused, match=f"{name} has no energies of single keys, which this"):
+                attention(x, x, x, attn_mask=mask)
+            continue
         output, weights = attention(x, x, x, attn_mask=mask, average_attn_weights=False)
-    except BenchError as reason:
-        pytest.skip(str(reason))
-    if weights is not None:
-        assert not weights[:, :, mask].any()
-    assert output.isfinite().all()
-    alone, _ = attention(x, x, x, attn_mask=mask, need_weights=False)
-    torch.testing.assert_close(alone, output)
+        if weights is not None:
+            assert not weights[:, :, mask].any()
+        assert output.isfinite().all()
+        alone, _ = attention(x, x, x, attn_mask=mask, need_weights=False)
+        torch.testing.assert_close(alone, output)
+
+
+def test_most_variants_are_asked_whether_they_follow_a_mask():
+    assert sum(bool(self_attentions(name)[0]) for name in listed_variants()) >= 150
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")

@@ -15,6 +15,7 @@ from bench.api.claim import (
     SECOND_SEED,
     SEEDS,
 )
+from bench.api.command import EXAMPLES
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.options import complete
@@ -25,7 +26,6 @@ from bench.claims.cells import PROBE_S, asked_claims, cells_of, expected_minutes
 from bench.cli.registered import load_registry
 from bench.running.catalog import known_metrics
 from bench.running.request import Request
-from bench.training.analysis import EXAMPLES
 from bench.training.assemble import assemble
 from bench.training.refusals import cell_refusal
 from tasks.metrics.source_lengths import source_lengths

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 
 from bench.api import registry
+from bench.api.calibration import Choice, Setting, competitor
 from bench.cli import execution
 from bench.cli.written_catalog import write_catalog
 from bench.conformance import certify
+from bench.running.plan import plan
 from bench.running.request import Request
+from bench.training.protocol import read_protocol
 from results.catalog import CATALOG, RunCatalog
 from results.merge import merge
 from results.store import Store
@@ -63,6 +66,39 @@ def test_an_ablation_stands_on_the_bases_default_task_with_its_backbone_and_slot
     assert places == {("transduction", "transformer_seq2seq", "causal")}
 
 
+@pytest.mark.parametrize("training", ["", "adam[steps=9]", "adam[lr=0.02]"])
+def test_an_ablation_trains_all_at_the_rate_of_the_base(monkeypatch, training):
+    """Else the rate would differ beside the axis: changed forms have none of their own."""
+    from bench.ablate import ablation, plan_ablation
+    from bench.running import quality_cells
+
+    asked = Request(
+        tasks="needle", variants="additive", training=training, speed=False, calibrated=False
+    )
+    places = [(one.variant, one.backbone, one.slot) for one in plan(asked).cells]
+    baseline, base = dict.fromkeys(competitor(*place) for place in places)
+    choice = Choice(
+        task="needle",
+        preset="quick",
+        chosen=Setting(options="needle"),
+        why="",
+        rule="",
+        rates={baseline: 0.001, base: 0.01},
+        baseline=baseline,
+    )
+    monkeypatch.setattr(quality_cells, "calibrated_choice", lambda asked, sizes: choice)
+    asked, changes = replace(asked, calibrated=True), ablation("additive", "normalizer")
+    wanted = 0.02 if "lr" in training else 0.01
+    made = plan_ablation(asked, changes, "additive").cells
+    assert len({cell.variant for cell in made}) > 3
+    assert {read_protocol(cell.protocol).lr for cell in made} == {wanted}
+    own = {cell.id for cell in plan(asked).cells if cell.variant == "additive"}
+    assert own <= {cell.id for cell in made}, "the base is trained as anywhere else"
+    short = plan_ablation(replace(asked, minutes=0.02), changes, "additive").left_out
+    assert short
+    assert all(f"lr={wanted}" in one.label and one.label in one.command for one in short)
+
+
 def test_options_of_the_component_that_an_ablation_replaces_go_with_it():
     from bench.ablate import ablation
 
@@ -110,6 +146,15 @@ def test_a_base_with_options_has_a_usual_folder_of_its_own(
     code, _, err = call("ablate", "--base", base, "--axis", "readout", "--preset", "smoke")
     assert code == 0, err
     assert trained == [Path("runs") / name]
+
+
+def test_a_data_directory_that_is_not_there_is_refused_before_the_folder_is_made(call, tmp_path):
+    folder = tmp_path / "run"
+    words = ("--preset", "smoke", "--data-dir", "/nosuch", "--out", folder)
+    code, out, err = call("ablate", "--base", "additive", "--axis", "readout", *words)
+    assert (code, out) == (2, "")
+    assert "--data-dir names /nosuch" in err
+    assert not folder.exists()
 
 
 def test_an_ablation_of_another_base_in_one_folder_is_refused_before_anything_is_trained(

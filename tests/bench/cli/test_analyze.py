@@ -1,8 +1,12 @@
 """Probes of the models of a run."""
 
+import shutil
+
 import pytest
 
 from bench.api.cell import cell_from_dict
+from bench.api.command import EXAMPLES
+from bench.training.analysis import model_path
 from results.store import Store
 from tests.bench.cli.command_lines import report_text
 
@@ -27,6 +31,25 @@ def test_weights_that_cannot_be_loaded_are_refused_and_lost_ones_are_told(call, 
     for said in details:
         assert "cannot be loaded" in said
         assert "delete the file, and train the cell with --keep-models into another --out." in said
+
+
+def test_a_number_of_examples_is_refused_before_anything_is_written(call, finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    model = model_path(folder / "models", cell_from_dict(dict(Store(folder).records()[0].cell)))
+    model.parent.mkdir()
+    model.write_bytes(b"weights")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    code, out, err = call("analyze", folder, "--inline", "--probes", "blur", "--examples", 0)
+    assert (code, out) == (2, "")
+    assert "examples must be at least 1, got 0." in err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("command", ["analyze", "run", "ablate"])
+def test_the_help_says_that_probes_look_at_the_shortest_examples(call, command):
+    said = " ".join(call(command, "--help")[1].split())
+    assert ("so these are the shortest" if command == "analyze" else "are the shortest") in said
+    assert str(EXAMPLES) in said
 
 
 @pytest.mark.slow

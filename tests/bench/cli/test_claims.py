@@ -111,6 +111,7 @@ def test_cells_of_a_gpu_decide_the_claims_that_were_run_there(
     page = (tmp_path / "page" / "claims.md").read_text()
     # nothing is left to train, and there may be no GPU here
     monkeypatch.setattr(execution, "execute", lambda *_, **__: 0)
+    monkeypatch.setattr(execution, "refuse_missing_devices", lambda _: None)
     code, out, _ = call("claims", "run", "C24", "--device", "cuda", "--out", trained_on_cuda)
     assert code == 0
     assert out.startswith(f"C24 {listed['C24']}: ")
@@ -137,6 +138,8 @@ def test_no_file_of_a_run_holds_a_verdict(call, tmp_path):
         (("list", "nowhere"), "no run folder at nowhere"),
         (("list", "C01"), "C01 is a claim; `bench show C01` shows it"),
         (("run", "C08", "--seeds", "-1"), "seeds must be >= 0"),
+        (("run", "C40", "--seeds", "99"), "got --seeds 99. Give at most"),
+        (("run", "C08", "--data-dir", "/nosuch"), "--data-dir names /nosuch, which is not a"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(call, typed, sentence, monkeypatch, tmp_path):
@@ -145,6 +148,23 @@ def test_what_is_wrong_is_one_sentence(call, typed, sentence, monkeypatch, tmp_p
     assert (code, out) == (2, "")
     assert sentence in err
     assert err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_claims_that_are_refused_are_not_computed_before(call, monkeypatch, tmp_path):
+    """C40 has numbers that are computed, and networks that are trained."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    folder = tmp_path / "run"
+    code, _, err = call("claims", "run", "C40", "--device", "cuda", "--out", folder)
+    assert (code, err) == (2, "this machine has no CUDA device; choose --device cpu.\n")
+    assert not folder.exists()
+    with Store.create(folder) as store:
+        store.write_json("catalog.json", {"preset": "smoke", "ranks": False})
+    code, _, err = call("claims", "run", "C40", "--out", folder)
+    assert code == 2
+    assert "is a run of the preset smoke" in err
+    assert "computed" not in err
+    assert not Store(folder).records()
 
 
 def test_a_pack_without_the_name_of_one_is_refused_before_the_page_is_written(

@@ -191,6 +191,16 @@ def test_the_help_names_every_preset(call):
         ("run --shape L=8 --no-speed", "--shape says what is timed; leave out --shape, or --no-s"),
         ("plan --shape L=8 --no-speed", "--shape says what is timed"),
         ("plan --seeds 3 --no-quality", "--seeds says how often variants are trained; leave out"),
+        (
+            "plan --no-quality --tasks nosuch",
+            "--tasks is about training; leave out --tasks, or --n",
+        ),
+        ("plan --no-quality --backbone nosuch", "leave out --backbone, or --no-quality."),
+        ("run --no-quality --slot zz", "leave out --slot, or --no-quality."),
+        ("run --no-quality --training foo[x=1]", "leave out --training, or --no-quality."),
+        ("run --no-quality --match params", "leave out --match, or --no-quality."),
+        ("run --no-quality --probes blur", "leave out --probes, or --no-quality."),
+        ("run --no-quality --keep-models", "leave out --keep-models, or --no-quality."),
         ("demo --seeds -1", "seeds must be >= 0, and 0 is the default; got -1."),
         ("claims run C01 --seeds -1", "seeds must be >= 0, and 0 is the default; got -1."),
         ("plan --baseline dot,additive", "because one name stands here, found ',additive'"),
@@ -250,6 +260,15 @@ def test_wrong_usage_is_one_sentence_and_exit_code_two(
 
 
 @pytest.mark.parametrize(
+    ("option", "otherwise"), [("--backbone", "else the task's own."), ("--slot", "else the first.")]
+)
+def test_the_help_of_a_place_says_that_a_default_task_names_it_first(call, option, otherwise):
+    text = " ".join(call("run", "--help")[1].split())
+    first = text.partition(f" {option} TEXT ")[2].partition(otherwise)[0]
+    assert "the variant's default task;" in first[-40:]
+
+
+@pytest.mark.parametrize(
     ("cores", "jobs", "said"),
     [
         (2, 33, "--jobs 33 is more than 16 for each of 2 cores"),
@@ -268,7 +287,16 @@ def test_more_processes_than_the_cores_can_serve_are_refused(call, monkeypatch, 
 def test_the_help_of_a_study_says_that_it_needs_one_task(call):
     said = " ".join(call("study", "--help")[1].split())
     assert "The one task to tune on, as a selector. Needed." in said
-    assert "default task" not in said
+    assert "Default: each variant's default task." not in said
+
+
+@pytest.mark.parametrize("option", ["read=first", "shuffle=true", "beyond=12,read=second"])
+def test_a_task_with_less_of_its_input_is_not_calibrated(call, option):
+    """Plans take what was chosen for the whole, so nothing would ever use the choice."""
+    code, out, err = call("calibrate", f"two_source[{option}]")
+    assert (code, out) == (2, "")
+    assert f"calibrate: two_source[{option}] has less of its input, and plans take" in err
+    assert err.rstrip().endswith(f"calibrate two_source{'[beyond=12]' * ('12' in option)}.")
 
 
 def test_a_preset_that_ranks_nothing_is_not_calibrated(call):

@@ -55,6 +55,15 @@ def test_runs_are_merged_into_a_report(call, finished, tmp_path):
     assert "dot" in (folder / "report.md").read_text()
 
 
+def test_a_merge_says_which_lines_of_its_sources_were_lost(call, finished, tmp_path):
+    source = shutil.copytree(finished, tmp_path / "source")
+    (source / "ledger" / "x.jsonl").write_bytes(b"broken\n{")
+    code, _, err = call("report", finished, "--merge", source, "--out", tmp_path / "both")
+    assert code == 0
+    assert "1 unfinished last line of killed writers was left out" in err
+    assert f"1 line of the ledger cannot be read, the first is {source}/ledger/x.jsonl:1: " in err
+
+
 def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call, tmp_path):
     folder, alone = tmp_path / "run", tmp_path / "alone"
     asked = ["run", "--variants", "dot", "--tasks", "recall,offset", "--preset", "smoke"]
@@ -70,8 +79,10 @@ def test_a_report_of_some_tasks_alone_goes_elsewhere_and_holds_nothing_else(call
     assert "# recall" in text
     assert "offset" not in text.partition("\n## ")[2]
     assert (folder / "report.md").read_bytes() == whole
-    code, _, err = call("report", folder, "--tasks", "recall")
-    assert (code, "give --out" in err) == (2, True)
+    for place in ([], ["--out", folder], ["--out", folder / ".." / folder.name]):
+        code, _, err = call("report", folder, "--tasks", "recall", *place)
+        assert (code, "give --out" in err) == (2, True)
+    assert (folder / "report.md").read_bytes() == whole
     code, _, err = call("report", folder, "--tasks", "recal", "--out", alone)
     assert code == 2
     assert "did you mean 'recall'" in err

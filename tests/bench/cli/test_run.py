@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -211,6 +212,9 @@ def test_what_a_label_says_is_not_said_again(call, finished, tmp_path):
     code, _, err = call(*asked, "--seeds", 3, "--variants", "uniform")
     assert code == 2
     assert "--cell already says what to run; leave out --variants, --seeds." in err
+    code, _, err = call(*asked, "--no-quality", "--no-speed")
+    assert code == 2
+    assert "--cell already says what to run; leave out --no-quality, --no-speed." in err
     assert not (tmp_path / "run").exists()
 
 
@@ -328,6 +332,26 @@ def test_a_run_goes_on_from_a_pack_and_trains_what_is_missing_alone(call, finish
         r.cell["variant"].partition("[")[0] for r in Store(f"{folder}2").records()
     }
     assert len(json.loads((tmp_path / "run2" / "plan.json").read_text())["cells"]) == 2
+
+
+def test_a_run_says_which_lines_of_the_cells_that_it_reuses_were_lost(call, finished, tmp_path):
+    source = shutil.copytree(finished, tmp_path / "source")
+    (source / "ledger" / "x.jsonl").write_bytes(b"broken\n{")
+    words = ("run", "--variants", "dot", *SMOKE, "--out", tmp_path / "run", "--reuse", source)
+    code, _, err = call(*words)
+    assert code == 0
+    assert f"{source}: 1 unfinished last line of killed writers was left out" in err
+    assert f"{source}: 1 line of the ledger cannot be read, the first is " in err
+
+
+def test_a_red_certificate_of_a_variant_without_cells_ends_no_command(call, finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    words = ("run", "--variants", "dot", *SMOKE, "--out", folder)
+    for variant, expected in (("general", 0), ("dot", 1)):
+        red = {variant: {"failed": {"oracle": "it is wrong."}}}
+        (folder / "certificates.json").write_text(json.dumps(red))
+        code, _, err = call(*words)
+        assert (code, f"the certificate of {variant} is red" in err) == (expected, bool(expected))
 
 
 def test_cells_that_may_be_ranked_do_not_go_beside_cells_that_may_not(call, finished):

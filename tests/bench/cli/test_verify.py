@@ -135,7 +135,10 @@ def test_a_rehearsal_does_every_piece_and_goes_on_where_it_stopped(tmp_path):
     layers = {(c["dtype"], c["impl"]) for c in (r.cell for r in rows) if "place=slot" in c["task"]}
     assert layers == {("bfloat16", "auto"), ("float32", "eager")}
     (entry,) = json.loads((tmp_path / "run" / "certificates.json").read_text()).values()
-    assert "timed_shape_on_cpu_bfloat16" in entry["passed"]
+    shapes = {
+        check.partition("_at_")[0] for check in entry["passed"] if check.startswith("timed_shape_")
+    }
+    assert shapes == {"timed_shape_on_cpu_bfloat16", "timed_shape_on_cpu_float32_eager"}
 
 
 @pytest.mark.slow
@@ -144,7 +147,8 @@ def test_a_certificate_in_another_format_and_at_a_shape_has_checks_of_its_own(ca
     code, out, _ = call("verify", "uniform", *asked)
     assert code == 0
     (found,) = json.loads(out).values()
-    assert {"answers_on_cpu_bfloat16", "timed_shape_on_cpu_bfloat16"} <= set(found["passed"])
+    at = "timed_shape_on_cpu_bfloat16_at_cross_B2_H2_L40_E32"
+    assert {"answers_on_cpu_bfloat16", at} <= set(found["passed"])
     assert {"oracle", "causality"} <= set(found["passed"])
 
 

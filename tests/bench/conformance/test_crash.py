@@ -1,5 +1,6 @@
 """What a certificate says of code that crashes, and where it says that numbers differ."""
 
+import errno
 import logging
 from pathlib import Path
 
@@ -41,6 +42,26 @@ def test_an_error_of_the_bench_has_its_place_too(plant):
     found = certify("planted", regimes=["cross"], checks=["shapes"])
     end = f"InvalidConfig: not today. ({HERE}:{line_of('the refusal')})"
     assert found.failed["shapes"].endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("error", "environmental"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+        (OSError(errno.EMFILE, "Too many open files"), True),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory"), False),
+        (ValueError("not today"), False),
+    ],
+)
+def test_a_certificate_knows_whether_the_machine_ended_a_check(plant, error, environmental):
+    def normalize(self, energy, allowed, state, call):
+        raise error
+
+    plant.normalizer(normalize)
+    found = certify("planted", regimes=["cross"], checks=["shapes"])
+    assert found.failed
+    assert found.environmental is environmental
 
 
 def test_a_missing_method_is_called_one(plant):

@@ -128,6 +128,7 @@ def test_red_certificates_are_told(tmp_path, clock, lines):
     pieces = [
         piece(clock, "certificates / dot, general", found={"red": ["general"]}),
         piece(clock, "certificates / additive", found={"red": []}),
+        piece(clock, "certificates / general, eager", found={"red": ["general"]}),
     ]
     state = State(tmp_path)
     do_pieces(pieces, state, 5.0, lines.append, clock)

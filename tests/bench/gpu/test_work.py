@@ -16,6 +16,7 @@ from bench.running.quality_cells import roster_of
 from bench.running.request import Request
 from bench.running.worker import WorkerSettings
 from bench.timing.asked_shapes import asked_shapes
+from bench.timing.shape import parse_shape
 
 
 @pytest.mark.parametrize("kit", [GPU, REHEARSAL], ids=["gpu", "rehearsal"])
@@ -32,6 +33,34 @@ def test_every_variant_is_timed_as_a_layer_at_every_shape_and_with_every_code(ki
     timed = Counter((cell.variant, cell.dtype, cell.impl) for cell in cells)
     assert set(timed.values()) == {len(shapes)}
     assert {(dtype, impl) for _, dtype, impl in timed} == {*kit.slot_codes}
+
+
+def test_every_code_and_format_is_certified_at_the_shapes_at_which_it_is_timed():
+    asked = Request(variants="dot", dtype="bfloat16", preset="smoke")
+    certified = {}
+
+    def certify(variants, impl, on):
+        certified[on.dtype, impl] = {*on.shapes}
+        return {}
+
+    shop = Workshop(REHEARSAL, asked, SimpleNamespace(certify=certify))
+    pieces = [one for one in shop.pieces() if one.name.startswith("certificates")]
+    assert all(piece.work(1.0) == {"red": []} for piece in pieces)
+    timed = {}
+    for one in shop.planned():
+        if one.cell.kind == "speed":
+            shape = parse_shape(one.cell.task)
+            timed.setdefault((one.cell.dtype, one.cell.impl), set()).add(shape)
+    assert certified == timed
+    assert set(timed) == {*REHEARSAL.slot_codes}
+
+
+def test_a_layer_is_certified_before_it_is_timed():
+    asked = Request(variants="dot", dtype="bfloat16", preset="smoke")
+    kinds = [one.title.partition(":")[0] for one in Workshop(REHEARSAL, asked, None).pieces()]
+    assert kinds[0] == "certificates"
+    before = kinds.index("layer, eager in float32") - 1
+    assert kinds[before] == "certificates"
 
 
 def test_pieces_in_processes_of_their_own_are_alone_on_the_machine(monkeypatch):

@@ -11,6 +11,7 @@ from multiprocessing import popen_forkserver
 import pytest
 
 from bench.api.loading import load_plugin
+from bench.conformance import RunsOn
 from bench.running import processes, progress
 from bench.running.code_of_cells import CodeOfCells
 from bench.running.inline import InlineExecutor
@@ -18,9 +19,12 @@ from bench.running.job import Job
 from bench.running.plan import plan
 from bench.running.processes import ProcessExecutor
 from bench.running.request import Request
+from bench.running.runner import failed_result
 from bench.running.source_code import plugins_digest
 from bench.running.worker import WorkerSettings, tell
 from bench.running.worker_pool import WorkerPool
+from bench.timing.reason import Reason
+from bench.timing.shape import AttendShape
 
 SMALL = Request(tasks="after_marker", preset="smoke", speed=False)
 
@@ -242,6 +246,16 @@ def test_a_certificate_that_dies_is_red(trouble_plugin):
     found = do(executor, [todo])["killer"]
     assert found.died
     assert "SIGKILL" in found.certificate["failed"]["suite"]
+
+
+def test_a_certificate_that_came_to_nothing_says_so_of_every_shape():
+    shape = AttendShape(length=16)
+    on = RunsOn("cpu", "bfloat16", (shape,))
+    todo = Job(kind="certificate", label="dot", variant="dot", impl="eager", on=on)
+    found = failed_result(todo, Reason("timeout", "too long."), 1.0).certificate
+    assert found["failed"] == dict.fromkeys(
+        ["suite_on_cpu_bfloat16_eager", on.at(shape, "eager")], "too long."
+    )
 
 
 def test_the_display_is_readable_in_a_plain_log(monkeypatch):

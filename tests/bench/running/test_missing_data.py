@@ -107,8 +107,8 @@ def test_options_that_need_a_file_which_the_folder_lacks_are_told_unless_a_copy_
         assert "`python -m bench data fetch wikitext2`" in reason
 
 
-@pytest.mark.parametrize("asked", [{"tasks": "stsb"}, {"preset": "smoke"}])
-def test_tasks_that_were_named_and_default_tasks_keep_their_cells(asked):
+@pytest.mark.parametrize("asked", [{"tasks": "stsb"}, {"preset": "smoke"}, {"quality": False}])
+def test_tasks_that_were_named_and_default_tasks_keep_their_cells_and_timing_has_none(asked):
     assert missing_data(replace(EVERYTHING, **asked)) == {}
 
 

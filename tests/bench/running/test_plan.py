@@ -1,6 +1,7 @@
 """The planner: pure, complete, within its budget, and stable in the names it gives to questions."""
 
 import builtins
+import shlex
 import time
 from collections import Counter
 from dataclasses import fields, replace
@@ -17,7 +18,10 @@ from bench.api.resolve import resolve
 from bench.api.selector import Selector
 from bench.api.task import TASKS
 from bench.cli.main import cli
-from bench.running.left_out import CHOOSING, FILES, NARROWING
+from bench.cli.option_groups import filled
+from bench.cli.run import command as run_command
+from bench.cli.run_options import RunOptions
+from bench.running.left_out import CHOOSING, FILES, NARROWING, without_comparers
 from bench.running.plan import OTHERWISE, plan
 from bench.running.presets import PRESETS
 from bench.running.quality_cells import (
@@ -163,10 +167,12 @@ def test_a_budget_that_ends_early_leaves_the_baseline(tasks):
 
 def test_all_covers_every_listed_variant_on_its_default_task(quick):
     trained = {(c.variant, c.task.partition("[")[0]) for c in quick.cells if c.kind == "quality"}
-    left = " ".join(left.label for left in quick.left_out)
+    labels = [left.label for left in quick.left_out]
+    left = {one.removeprefix("training of ") for one in labels if one.startswith("training of ")}
+    left |= {parse_label(one).variant for one in labels if one.startswith("quality ")}
     for name, registered in registry.listed_variants().items():
         default_task = registered.default_task.task.partition("[")[0]
-        assert (canonical(name), default_task) in trained or name in left
+        assert (canonical(name), default_task) in trained or {name, canonical(name)} & left
 
 
 def test_controls_and_the_baseline_stand_on_every_default_task(quick):
@@ -277,14 +283,17 @@ def test_what_nothing_times_has_no_command_that_would_leave_it_out_again(quality
 
 
 def test_commands_of_what_was_left_out_ask_for_the_same():
-    changed = {"match": "params", "first_seed": 7, "training": "adam[lr=0.01]", "seeds": 2}
-    small = plan(Request(variants="dot", minutes=0.001, **changed))
-    left = [one for one in small.left_out if one.label == "speed of dot"]
-    for word in ("--match params", "--first-seed 7", "--training 'adam[lr=0.01]'"):
-        assert word in left[0].command
-    # timing has no seeds, and a command that asks for both is refused
-    assert "--no-quality" in left[0].command
-    assert "--seeds" not in left[0].command
+    trained = {"match": "params", "training": "adam[lr=0.01]", "seeds": 2, "slot": "causal"}
+    asked = Request(variants="dot", minutes=0.001, first_seed=7, tasks="recall", **trained)
+    beside = without_comparers(asked, "dot", "recall").command
+    for word in ("--match params", "--first-seed 7", "--training 'adam[lr=0.01]'", "--slot causal"):
+        assert word in beside
+    (left,) = [one for one in plan(asked).left_out if one.label == "speed of dot"]
+    words = shlex.split(left.command)[4:]
+    assert "--no-quality" in words
+    # what is about training is refused beside it
+    options = filled(RunOptions, dict(run_command.make_context("run", words).params))
+    assert (options.variants, options.first_seed, options.quality) == ("dot", 7, False)
 
 
 def test_every_option_of_a_request_either_chooses_what_is_run_or_is_repeated():

@@ -1,4 +1,4 @@
-"""Requests: code that is timed alone is not trained."""
+"""Requests: code that is timed alone is not trained, and CPU times of a GPU are not matched."""
 
 import pytest
 
@@ -22,3 +22,10 @@ def test_what_is_trained_is_scored_with_weights_which_fused_code_does_not_give()
     with pytest.raises(Refused, match="impl=sdpa cannot return weights"):
         train_cell(parse_label(f"{label} / impl=sdpa"))
     assert train_cell(parse_label(label)).rows
+
+
+def test_a_gpu_spends_no_cpu_time_that_could_be_matched():
+    with pytest.raises(InvalidConfig, match=r"--match time compares CPU times.*--match flops"):
+        Request(match="time", device="cuda")
+    assert Request(match="time").match == "time"
+    assert Request(match="flops", device="cuda").match == "flops"

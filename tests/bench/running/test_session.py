@@ -428,6 +428,36 @@ def test_certificates_are_cached_by_the_code_and_deaths_are_not(start, monkeypat
     assert again.executor.done[-1].impl == "eager"
 
 
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [
+        ("suite.build_subject", OSError(errno.ENOSPC, "No space left on device")),
+        ("suite.resolve", MemoryError()),
+    ],
+)
+def test_a_certificate_that_the_machine_ended_is_asked_again(
+    start, monkeypatch, tmp_path, place, error
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+
+    def end(job):
+        return run_job(replace(job, checks=("runs_somewhere", "shapes")), None, lambda _: None)
+
+    def ends(*_, **__):
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"bench.conformance.{place}", ends)
+        session = start(end)
+        assert session.certify([resolve("dot")], "auto")["dot"]["failed"], "this time it is red"
+    again = start(end)
+    found = again.certify([resolve("dot")], "auto")["dot"]
+    assert (found["passed"], found["failed"]) == (["runs_somewhere", "shapes"], {})
+    later = start(end)
+    assert later.certify([resolve("dot")], "auto")["dot"] == found
+    assert later.executor.done == [], "what the code decided is kept"
+
+
 @pytest.mark.parametrize("of_what", ["plug-in", "ours"])
 def test_a_certificate_of_code_that_was_edited_meanwhile_is_not_cached(
     start, monkeypatch, tmp_path, of_what
@@ -795,3 +825,16 @@ def test_a_training_that_failed_begins_anew(made, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "train_cell", fail)
     assert run_job(job, None, lambda _: None).outcomes[0].status == "failed"
     assert not path.exists()
+
+
+@pytest.mark.parametrize("second", ["eager", "compiled"])
+def test_a_green_certificate_of_other_code_leaves_a_red_one_red(
+    start, tmp_path, monkeypatch, second
+):
+    monkeypatch.setenv("BENCH_CACHE_DIR", str(tmp_path / "cache"))
+    green = {"passed": ["oracle"], "skipped": {}, "told": {}, "failed": {}, "expected": ["oracle"]}
+    red = {**green, "passed": [], "failed": {"oracle": "off by 3."}}
+    session = start(lambda job: JobResult(certificate=red if job.impl == "auto" else green))
+    session.certify([resolve("dot")], "auto")
+    found = session.certify([resolve("dot")], second)["dot"]
+    assert (found["failed"], found["passed"]) == (red["failed"], ["oracle_on_eager"])

@@ -90,5 +90,19 @@ def test_a_plan_knows_that_a_gpu_is_faster_than_a_core():
 def test_a_certificate_calls_no_slot_that_may_be_refused_for_its_size(shape, compared):
     asked = RunOptions(variants="gqa", preset="smoke", quality=False, shape=(shape,), minutes=999)
     found = _compared(asked, plan(asked))
-    sizes = set() if found is None else {(one.batch, one.length) for one in found.shapes}
-    assert sizes == compared
+    shapes = [shape for on in found if on is not None for shape in on.shapes]
+    assert {(one.batch, one.length) for one in shapes} == compared
+
+
+def test_a_variant_is_compared_at_the_shapes_at_which_it_is_timed():
+    asked = RunOptions(
+        variants="additive,linear_attention", preset="standard", quality=False, dtype="bfloat16"
+    )
+    found = _compared(asked, plan(asked))
+    longest = {
+        spec.name: max(shape.length for shape in on.shapes)
+        for on, specs in found.items()
+        for spec in specs
+    }
+    assert longest == {"additive": 4096, "linear_attention": 16384, "scaled_dot": 16384}
+    assert {on.rounds.most_mb for on in found} == {2000.0}, "and where timing refuses nothing"

@@ -5,19 +5,20 @@ import sys
 
 import pytest
 import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from bench.api.cell import parse_label
 from bench.conformance import RunsOn, certify_on
 from bench.timing import workloads
 from bench.timing.asked_shapes import asked_shapes
-from bench.timing.shape import parse_rounds
+from bench.timing.shape import AttendShape, parse_rounds
 from bench.timing.timed_inputs import draw_inputs
 from bench.timing.timed_variant import HIDDEN, Setting, count, enter_all
 from bench.timing.workloads import plain_code
 
 ASKED = "slot,B=1,L=12,H=2,E=4"
 (SHAPE,) = asked_shapes([ASKED])
-CHECKS = ("gradients_on_cpu_float32_compiled", "timed_shape_on_cpu_float32_compiled")
+CHECKS = ("gradients_on_cpu_float32_compiled", RunsOn().at(SHAPE, "compiled"))
 TRACE = f"""
 import sys
 import torch
@@ -126,6 +127,35 @@ def test_operations_are_counted_and_memory_has_its_reason(monkeypatch):
     count(entry, setting)
     assert entry.counts["forward_flops_counted_count"] > 0
     assert entry.uncounted["forward_peak_memory_bytes"] == HIDDEN
+
+
+def test_what_does_not_fit_is_counted_in_plain_code(monkeypatch):
+    watched = []
+
+    def compiled(attend, **_):
+        def answer(*args, **call):
+            # torch compiles nothing beneath a mode, and never again what it met there
+            watched.extend([None] if _get_current_dispatch_mode() else [])
+            if watched:
+                raise RuntimeError("torch.compile found no compiled frames")
+            return attend(*args, **call)
+
+        return answer
+
+    monkeypatch.setattr(workloads.torch, "compile", compiled)
+    shape = AttendShape(batch=1, heads=1, length=1024, width=8, regime="cross")
+    limits = "rounds[most_mb=2,workloads=forward]"
+    cells = [
+        parse_label(f"speed {shape.show()} @ none @ {name} / cross / {limits} / impl=compiled")
+        for name in ("scaled_dot", "uniform")
+    ]
+    device = torch.device("cpu")
+    inputs = draw_inputs(shape, device, torch.float32, 0)
+    setting = Setting(shape, parse_rounds(limits), inputs, device, 0)
+    plain, large = enter_all(cells, setting, cells[0].id).values()
+    assert (plain.failed, [*plain.works]) == (None, ["forward"])
+    assert large.lost["forward"].status == "refused"
+    assert "would hold about" in large.lost["forward"].detail
 
 
 def test_the_parts_of_compiled_code_are_plain_torch():

@@ -52,6 +52,17 @@ def test_memory_that_was_asked_for_is_said_without_words_of_the_allocator(error,
     assert reason_of(error) == Reason("out_of_memory", f"ran out of memory: {said}")
 
 
+def test_a_reason_says_what_was_being_done():
+    def ends(error):
+        def call():
+            raise error
+
+        return attempt(call, "certifying").detail
+
+    assert ends(MemoryError("no more room")) == "certifying ran out of memory: no more room"
+    assert ends(ValueError("odd")) == "ValueError while certifying: odd"
+
+
 def test_functions_of_torch_are_not_named():
     error = TypeError(
         'empty(): argument "size" failed to unpack\nException raised from THPUtils_unpackLong at '

@@ -11,7 +11,7 @@ from scipy import stats
 
 from results.statistics import STRAIGHT_WITHIN, growth
 
-RUNS = 1000
+RUNS = 400
 
 
 def timed(

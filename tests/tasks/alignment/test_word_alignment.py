@@ -12,6 +12,8 @@ import torch
 
 from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, InvalidConfig
+from bench.api.options import complete
+from bench.api.selector import parse
 from tasks.alignment.aligned_text import known_links
 from tasks.alignment.supervised_alignment import SupervisedAlignment, SupervisedAlignmentConfig
 from tasks.alignment.word_aligners import diagonal, ibm_model_1, model_links
@@ -171,6 +173,13 @@ def test_a_damaged_file_is_named_with_its_line(directory, file, text, says):
     (directory / "word_alignment" / file).write_text(text)
     with pytest.raises(DataDamaged, match=says):
         load_word_alignment("ja_en", directory)
+
+
+@pytest.mark.parametrize("name", ["word_alignment", "supervised_alignment"])
+def test_a_vocabulary_without_words_is_refused(name):
+    with pytest.raises(InvalidConfig, match=f"{name}: vocab must be at least 5, got 4"):
+        complete("task", parse(f"{name}[vocab=4]"))
+    assert complete("task", parse(f"{name}[vocab=5]")).options["vocab"] == 5
 
 
 def test_a_limit_that_leaves_no_pair_to_train_on_is_refused(directory):

@@ -172,6 +172,7 @@ def test_gradients_reach_every_parameter(placed):
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().sum() > 0, name
 
 
 def accuracy(network) -> float:

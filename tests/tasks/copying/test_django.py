@@ -55,6 +55,21 @@ def test_long_pairs_are_left_out_and_counted(tmp_path):
     assert "1 of 17 in train" in task.notes["left out as too long"]
 
 
+def test_a_whole_part_has_all_lines_that_are_asked_for_and_one_that_is_cut_has_not(
+    tmp_path, monkeypatch
+):
+    code = [*CODE[:-1], "x " * 30]
+    folder = write(tmp_path, code=code)
+    assert make(folder).notes["fewer rows"] == "2 of 1805 in test, 1 of 1000 in validation"
+    monkeypatch.setattr("tasks.copying.django.LINES", {"validation": 1, "test": 2})
+    task = make(folder, longest=10)
+    assert "1 of 2 in test" in task.notes["left out as too long"]
+    assert "fewer rows" not in task.notes
+    monkeypatch.setattr("tasks.copying.django.LINES", {"validation": 1, "test": 3})
+    few = make(folder, longest=10, evaluate=2)
+    assert few.notes["fewer rows"] == "1 of 2 in test"
+
+
 def test_code_is_split_into_names_and_marks_alike_in_both_languages():
     assert code_words("self.a_b['x']") == ("self", ".", "a_b", "[", "'", "x", "'", "]")
 

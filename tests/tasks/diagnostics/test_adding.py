@@ -37,6 +37,12 @@ def test_lengths_go_from_t_to_a_tenth_more():
     assert Adding(AddingConfig(**SMALL), seed=0).lengths() == [20, 29, 42, 60]
 
 
+def test_lengths_that_are_near_each_other_are_fewer_than_four():
+    near = Adding(AddingConfig(min_length=20, max_length=22, evaluate=1), seed=0)
+    assert near.lengths() == [20, 21, 22]
+    assert len(near.evaluation("test")) == 3
+
+
 def test_an_error_below_four_hundredths_is_a_success():
     task = Adding(AddingConfig(**SMALL), seed=0)
     batches = task.evaluation("test")

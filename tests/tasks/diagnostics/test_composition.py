@@ -51,6 +51,31 @@ def test_chance_is_one_of_all_permutations(group, count):
     assert task.sizes.target_vocab == 4 + count
 
 
+def best_constant(task: Composition, lengths: list[int]) -> float:
+    """How often the best constant is right: exact, mean over the lengths."""
+    now = torch.zeros(len(task.elements), dtype=torch.float64)
+    now[0] = 1.0
+    seen, means = torch.zeros_like(now), []
+    for step in range(1, max(lengths) + 1):
+        moved = [now[task.products[:, move].argsort()] for move in task.read.tolist()]
+        now = torch.stack(moved).mean(0)
+        seen += now
+        means += [seen / step] * (step in lengths)
+    return float(torch.stack(means).mean(0).max())
+
+
+@pytest.mark.parametrize(
+    ("group", "moves", "best"),
+    [("s3", "all", 1 / 6), ("s5", "all", 1 / 120), ("s3", "swaps", 1 / 6), ("s5", "swaps", 0.0112)],
+)
+def test_chance_is_the_best_constant_where_all_permutations_are_read_and_about_it_else(
+    group, moves, best
+):
+    task = Composition(CompositionConfig(group=group, moves=moves), seed=0)
+    assert best_constant(task, [30, 48]) == pytest.approx(best, abs=5e-5)
+    assert task.chance == pytest.approx(best, abs=0.003)
+
+
 def test_validation_has_the_lengths_beyond_training_that_rank():
     task = make()
     for split in ("validation", "test"):

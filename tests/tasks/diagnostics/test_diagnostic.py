@@ -120,6 +120,13 @@ def test_nested_lists_have_the_value_that_is_asked_for():
         assert len(closed) == sum(name.startswith("[") for name in names)
 
 
+def test_lists_may_be_deeper_than_functions_may_call_themselves():
+    task = registry.make("task", parse("nesting[depth=1,deeper=1200,evaluate=1]"), 0)
+    batch = task.draw(1, 1200, torch.Generator().manual_seed(0))
+    assert batch.mask.sum() == 1200
+    assert batch.inputs.shape[1] <= task.sizes.max_length
+
+
 def test_the_depth_of_a_list_is_its_level():
     for level, batch in enumerate(make("nesting").evaluation("test"), 1):
         assert (batch.mask.sum(1) == level).all()

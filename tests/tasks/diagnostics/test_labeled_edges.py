@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bench.api.errors import InvalidConfig
-from tasks.diagnostics.labeled_edges import LabeledEdges, LabeledEdgesConfig
+from tasks.diagnostics.labeled_edges import LabeledEdges, LabeledEdgesConfig, asked_nodes
 
 FIRST = 4
 
@@ -48,6 +48,29 @@ def test_each_node_but_the_first_has_one_edge_of_each_label_to_an_earlier_node()
                 assert sorted(labels)[-3:] == ([1, 2, 3] if node >= 3 else [0, 0, 0])
                 assert not any(labels[node:])
                 assert sum(label > 0 for label in labels) == (3 if node >= 3 else 0)
+
+
+@pytest.mark.parametrize(("length", "labels", "hops"), [(9, 3, 3), (16, 3, 1), (16, 3, 4)])
+def test_as_many_nodes_are_asked_in_the_mean_as_is_told(length, labels, hops):
+    task = make(length=length, beyond=length, labels=labels, hops=hops, evaluate=4000)
+    (batch,) = task.evaluation("validation")
+    asked = float(batch.mask.sum()) / len(batch.mask)
+    assert asked == pytest.approx(asked_nodes(length, labels, hops), abs=0.05)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"length": 8, "beyond": 10, "labels": 2, "hops": 20},
+        {"length": 33, "beyond": 34, "labels": 16, "hops": 4},
+        {"hops": 2**31 - 1},
+    ],
+)
+def test_hops_that_hardly_any_node_can_follow_are_refused(options):
+    with pytest.raises(
+        InvalidConfig, match=r"nodes in the mean have a chain of hops=\d+, and at l"
+    ):
+        make(**options)
 
 
 def test_batches_keep_their_labels_when_rows_are_picked():

@@ -108,6 +108,12 @@ def test_an_episode_that_needs_more_images_than_there_are_is_refused():
         draw_episodes(few, 1, (5, 500, 500), rng())
 
 
+def test_episodes_that_the_smallest_part_has_no_images_for_are_refused_before_training():
+    assert made("[shots=10,asked=18,evaluate=1]").evaluation("validation")
+    with pytest.raises(InvalidConfig, match="fewshot_digits: an episode of 10 labeled and 20 quer"):
+        made("[shots=10,asked=20]")
+
+
 @pytest.mark.parametrize("options", ["[ways=6]", "[shots=0]", "[asked=0]"])
 def test_impossible_episodes_are_refused(options):
     with pytest.raises(InvalidConfig, match=r"fewshot_digits|ways|shots|asked"):

@@ -82,6 +82,16 @@ def test_windows_of_evaluation_follow_each_other_and_each_token_is_predicted_fro
     assert batch.targets.flatten().tolist() == task.parts["test"][1:17].tolist()
 
 
+def test_a_part_with_fewer_windows_than_asked_for_is_noted(tmp_path):
+    task = plays(tmp_path, TEXT, validate=3, test=2)
+    assert task.notes["fewer rows"] == "2 of 3 in validation"
+    assert len(task.windows("validation")) == 2
+
+
+def test_a_part_with_as_many_windows_as_asked_for_is_not_noted(tmp_path):
+    assert "fewer rows" not in plays(tmp_path, TEXT).notes
+
+
 def test_windows_of_training_lie_in_the_training_part(tmp_path):
     task = plays(tmp_path, TEXT)
     batch = next(task.training(16, torch.Generator().manual_seed(0)))

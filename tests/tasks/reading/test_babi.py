@@ -14,6 +14,7 @@ from bench.api.answer import Answer
 from bench.api.errors import DataUnavailable, InvalidConfig
 from bench.api.selector import parse
 from tasks.reading.babi import Babi, BabiConfig
+from tasks.reading.stories import question_epochs
 
 REAL = os.environ.get("BENCH_DATA_DIR", "")
 SMALL = Path(__file__).parents[1] / "small_data" / "babi.py"
@@ -80,6 +81,29 @@ def test_one_task_without_a_training_part_says_so(directory):
 def test_the_most_frequent_answer_is_counted_by_task_and_first_word(directory):
     (value,) = make(directory, number=1).baselines().values()
     assert 0.2 < value < 0.6
+
+
+@pytest.mark.parametrize(("stories", "empty"), [(1, "train"), (11, "validation")])
+def test_stories_that_leave_a_part_without_questions_are_refused(directory, stories, empty):
+    path = directory / "babi" / "en-10k" / "qa1_invented_train.txt.gz"
+    asked = "2 Where is Ada? \tattic\t1\n"
+    asked_of = range(1) if empty == "train" else range(1, 10)
+    lines = ["1 Ada went to the attic.\n" + asked * (n in asked_of) for n in range(stories)]
+    path.write_bytes(gzip.compress("".join(lines).encode()))
+    with pytest.raises(InvalidConfig, match=f"babi: train=5 leaves no question in {empty}, "):
+        make(directory, number=1, train=5)
+
+
+def test_no_questions_are_no_epoch():
+    with pytest.raises(InvalidConfig, match="no questions to train on"):
+        next(question_epochs([], 4, torch.Generator(), joined=False))
+
+
+def test_fewer_questions_than_asked_for_are_noted(directory):
+    assert make(directory, subset="short", train=50, test=25).notes["fewer rows"] == (
+        "320 of 400 in train, 160 of 200 in test"
+    )
+    assert "fewer rows" not in make(directory, subset="short", train=40, test=20).notes
 
 
 STORY = ("Ada went to the attic.", "Bo went to the barn.")

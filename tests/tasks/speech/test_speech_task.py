@@ -38,6 +38,14 @@ def test_strings_that_no_speaker_has_words_for_are_refused(tones):
         draw_strings(part, (1000, 1000), torch.Generator().manual_seed(0))
 
 
+def test_strings_that_a_part_has_no_recordings_for_are_refused_before_training(tmp_path):
+    with pytest.raises(InvalidConfig, match="tone_words: no speaker of validation has 20 record"):
+        ToneWords(ToneWordsConfig(min_words=20, max_words=20, takes=3), 0)
+    SMALL["write"](tmp_path, random.Random(0))
+    with pytest.raises(InvalidConfig, match="spoken_digits: no speaker of train has 5000 record"):
+        SpokenDigits(SpokenDigitsConfig(min_words=5000, max_words=5000), 0, tmp_path)
+
+
 def test_a_tone_is_loudest_in_the_band_that_holds_it():
     sound = LogMel()
     for hertz in (500, 1000, 2500):
