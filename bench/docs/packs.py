@@ -21,9 +21,9 @@ PACKS = {
     "`modern` over positions, on five seeds (700 to 704) by which no size, length or rate was "
     "chosen: the figures of the README",
     "flagship": "the preset `flagship` on strings (`--tasks transduction`), on German inflection, "
-    "and on spoken digits, without a summary of the sound and, as a second comparison, with a "
-    "decoder that starts from the last state of its encoder; five seeds, until validation gets no "
-    "better or for 12,000 steps",
+    "on translation of Multi30k with a GRU, and on spoken digits, without a summary of the sound "
+    "and, as a second comparison, with a decoder that starts from the last state of its encoder; "
+    "five seeds, until validation gets no better or for 12,000 steps",
     "quantity_end": "spoken digits of `flagship` with a loss that leaves the end of the string "
     "out; five seeds",
     "milk_latency": "spoken digits of `flagship`: `milk` without its loss on delay, with soft "
