@@ -25,8 +25,7 @@ def string_baselines(train: Batch, test: Sequence[Batch]) -> dict[str, float]:
     A word of the source becomes the word that was most often at its position in training. Counts
     treat all unknown words of sources as one. In targets they have numbers, which each string
     draws anew from as many as it has words, so all of them become the one number that was most
-    frequent. That rule needs no network, and is right about once in as many unknown words as the
-    string has words.
+    frequent. That is right about once in as many unknown words as the string has words.
 
     Args:
         train: Strings that are counted.

@@ -4,7 +4,6 @@ import json
 import random
 from collections import Counter
 from dataclasses import replace
-from statistics import fmean
 
 import pytest
 
@@ -178,7 +177,7 @@ def test_a_later_run_without_looks_does_not_make_the_decisions_bolder(tmp_path, 
         ("--until decided --seeds 1", "one seed decides nothing; give --seeds 2"),
         ("--until decided --most-seeds 2", "--most-seeds must be from 3"),
         ("--until decided --most-seeds 99999", "to 10000; it is 99999"),
-        ("--until decided --no-quality --speed", "leave out --no-quality"),
+        ("--until decided --no-quality --speed", "leave out --tasks, or --no-quality"),
     ],
 )
 def test_what_cannot_be_decided_is_refused_in_one_sentence(tmp_path, run, words, said):
@@ -249,13 +248,14 @@ def test_a_small_budget_goes_to_what_is_nearest_to_a_decision(planned):
     }
     order = sorted(open_, key=open_.get)
     assert order[0] != next(iter(open_)), "else this shows nothing"
-    cost = fmean(one.seconds for one in made.quality)
-    made.room_s = sum(one.seconds for one in made.quality) + 4.5 * cost
+    planned_s = sum(one.seconds for one in made.quality)
+    wanted = [one for one in made.quality if one.cell.seed < 2 and one.cell.variant in order[0]]
+    made.room_s = planned_s + sum(one.seconds for one in wanted) + 0.1
     look = after_look(made, [table], LOOKS, 1)
     assert {one.cell.variant for one in look.cells} == {*order[0]}
     assert [one.cell.seed for one in look.cells] == [3, 3, 4, 4]
     assert (look.undecided, look.unaffordable) == (len(open_), len(open_) - 1)
-    made.room_s = sum(one.seconds for one in made.quality) + 0.5 * cost
+    made.room_s = planned_s + 0.1
     assert after_look(made, [table], LOOKS, 1).cells == []
 
 
