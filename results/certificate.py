@@ -125,7 +125,7 @@ def with_sentences(entry: CertificateEntry, change: Callable[[str], str]) -> Cer
 
     Args:
         entry: The certificate.
-        change: Gives what stands in the place of a sentence.
+        change: Gives the new words of a sentence.
     """
 
     def changed(sentences: dict[str, str]) -> dict[str, str]:

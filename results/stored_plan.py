@@ -45,12 +45,12 @@ def plan_with(held: Json, now: StoredPlan) -> StoredPlan:
     What one of them planned is not left out because this one left it out.
     """
     before = stored_plan(as_object(held))
-    cells = {**now["cells"], **before["cells"], **now["cells"]}  # in this order, labelled by now
+    older = {id_: one for id_, one in before["cells"].items() if id_ not in now["cells"]}
     there = {*before["cells"], *_covered(before["cells"].values())}
     left = [one for one in now["left_out"] if _id_of(one) not in there]
     planned = {*now["cells"], *map(_id_of, now["left_out"]), *_covered(now["cells"].values())}
     others = (one for one in before["left_out"] if _id_of(one) not in planned)
-    plan = StoredPlan(cells=cells, left_out=[*left, *others])
+    plan = StoredPlan(cells={**now["cells"], **older}, left_out=[*left, *others])
     return _with_budgets(plan, now, before)
 
 

@@ -31,7 +31,7 @@ if not config.jaxtyping_disable:
 
 from bench.api.loading import load_package  # noqa: E402
 from bench.running.machine_lock import LOCK_VARIABLE  # noqa: E402
-from tests.parts import in_part, read_part  # noqa: E402
+from tests.parts import in_part, read_part  # noqa: E402  # after the hook
 
 load_package("variants")
 load_package("tasks")

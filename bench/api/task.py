@@ -140,7 +140,7 @@ class Task:
     """Whether the data do not ship with the bench or a library."""
     sizes: Sizes
     chance: float | None = None
-    """Value of the ranking metric without learning; no constant answer has a better one."""
+    """Value of the ranking metric without learning: about that of the best constant answer."""
     ceiling: float | None = None
     """Value of the ranking metric at which nothing more can be learned."""
     trained_to: float = float("inf")

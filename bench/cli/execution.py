@@ -190,8 +190,8 @@ def _compared(options: RunOptions, made: Plan) -> dict[RunsOn | None, list[Varia
         if asked and not _too_long(one.cell):
             shapes[one.spec.canonical.show()].append(parse_shape(one.cell.task))
     found: dict[RunsOn | None, list[VariantSpec]] = {}
+    rounds = options.rounds_of(AttendShape())
     for name, spec in specs.items():
-        rounds = options.rounds_of(AttendShape())
         on = compared_on(*place, shapes[name], options.impl, rounds)
         found.setdefault(on, []).append(spec)
     return found

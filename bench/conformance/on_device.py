@@ -26,7 +26,7 @@ from bench.conformance.place import KEYS, Placed, build_subject, gives, placemen
 from bench.conformance.question import LENGTHS, Question, ReadMode, ask, modes
 from bench.conformance.runs_on import RunsOn, expect_as_near, most_lost
 from bench.conformance.walkthrough import answer
-from bench.timing.reason import Reason, attempt, met_the_system, reason_for
+from bench.timing.reason import Reason, attempt
 from bench.timing.workloads import compile_attend, plain_code
 
 Gradients = tuple[Tensor, ...]
@@ -91,16 +91,13 @@ def _guarded(check: Check, spec: VariantSpec, on: RunsOn, impl: Impl) -> None:
             check(spec, on, impl)
         except (CheckSkipped, CheckFailed) as verdict:
             return verdict.with_traceback(None)
-        except OSError as error:
-            said = reason_for(error, DOING).detail
-            return CheckFailed(said, environmental=met_the_system(error))
         return None
 
     found = attempt(run, DOING)
     if isinstance(found, Reason):
         if found.status in ("out_of_memory", "refused"):
             raise CheckSkipped(found.detail, environmental=found.status == "out_of_memory")
-        raise CheckFailed(found.detail)
+        raise CheckFailed(found.detail, environmental=found.environmental)
     if found is not None:
         raise found
 

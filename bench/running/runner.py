@@ -251,7 +251,8 @@ def _measure(job: Job, share_done: ShareDone, start: float) -> JobResult:
     for cell in job.cells:
         outcome = found[cell.id]
         if isinstance(outcome, Reason):
-            outcomes.append(Outcome(cell, outcome.status, outcome.detail, seconds=seconds))
+            status, detail, machine = outcome
+            outcomes.append(Outcome(cell, status, detail, seconds=seconds, environmental=machine))
         else:
             rows, unmeasured = outcome
             outcomes.append(Outcome(cell, "ok", "", rows, seconds=seconds, unmeasured=unmeasured))

@@ -55,7 +55,8 @@ def reason_for(error: Exception, doing: str = "timing") -> Reason:
     if ran_out_of_memory(error):
         return Reason("out_of_memory", f"{doing} ran out of memory: {memory_asked(text)}")
     missing = missing_method(error)
-    return Reason("failed", missing or named_message_of(error, f" while {doing}"))
+    told = missing or named_message_of(error, f" while {doing}")
+    return Reason("failed", told, environmental=met_the_system(error))
 
 
 def attempt(call: Callable[[], T], doing: str = "timing") -> T | Reason:

@@ -79,9 +79,14 @@ class ComparedCells:
         return self._known[key]
 
     def share(self, variant: str, other: str, metric: str) -> float:
-        """A metric that scores no data over that of another variant; NaN where one is unknown.
+        """A size of a network over that of another variant's; NaN where one is unknown.
 
         It is taken on the seeds of both, since FLOPs are those of a batch that the seed has drawn.
+
+        Args:
+            variant: Whose size it is.
+            other: What it is compared with.
+            metric: The size; no time, which would depend on the processor.
         """
         mine, theirs = self._by_seed(variant, metric), self._by_seed(other, metric)
         shared = [seed for seed in mine if seed in theirs]

@@ -312,7 +312,7 @@ def two_networks(calibrated, monkeypatch):
 
 
 def test_an_entry_is_apart_from_uniform_attention_of_its_own_network(two_networks):
-    """Another network may score more, whatever stands in it."""
+    """Another network may score more with any attention in it."""
 
     def score(cell):
         deep = "layers=3" in cell.backbone

@@ -8,7 +8,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "variants"
 KNOWN = {
     ("variants.mechanisms.ntm_memory", "variants.normalizers.ntm_addressing"): (
-        "both address by the same equations of one paper, which stand in its normalizer alone"
+        "both address by the same equations of one paper, which are written in its normalizer alone"
     ),
 }
 """Components that import another one, that one, and why."""

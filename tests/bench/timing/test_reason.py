@@ -1,13 +1,18 @@
+import errno
 import gc
 import weakref
 
 import pytest
 import torch
 
+from bench.api.cell import Cell
 from bench.api.errors import Refused
+from bench.running import runner
+from bench.running.job import Job
 from bench.running.runner import reason_of
 from bench.timing import reason
 from bench.timing.reason import Reason, attempt
+from bench.timing.shape import AttendShape
 
 
 def test_a_call_that_works_gives_what_it_gives():
@@ -90,3 +95,33 @@ def test_what_filled_the_memory_is_gone_when_the_memory_is_handed_back(monkeypat
         gc.enable()
     assert found.status == "out_of_memory"
     assert seen == [None]
+
+
+def test_a_full_disk_is_no_fault_of_the_code():
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def missing():
+        raise OSError(errno.ENOENT, "No such file")
+
+    found, other = attempt(full), attempt(missing)
+    assert isinstance(found, Reason)
+    assert isinstance(other, Reason)
+    assert (found.status, found.environmental) == ("failed", True)
+    assert (other.status, other.environmental) == ("failed", False)
+
+
+def test_a_timed_cell_tells_that_the_machine_ended_it(monkeypatch):
+    cell = Cell(
+        kind="speed",
+        task=AttendShape().show(),
+        backbone="",
+        variant="dot",
+        slot="cross",
+        protocol="rounds",
+    )
+    full = Reason("failed", "the disk is full", environmental=True)
+    monkeypatch.setattr(runner, "measure_block", lambda *_, **__: {cell.id: full})
+    job = Job("speed", "dot", (cell,), reference=cell)
+    (outcome,) = runner._measure(job, lambda share: None, 0.0).outcomes
+    assert (outcome.status, outcome.environmental) == ("failed", True)
