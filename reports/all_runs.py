@@ -1,13 +1,14 @@
 """What to choose for each use of attention by several runs, side by side."""
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import groupby
 
-from reports.blocks import Column, TableBlock, TableCell
+from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.choices import ABOUT_P, COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
-from reports.numbers import plain
+from reports.numbers import counted, p_text, plain
 from reports.training_cost import ASSUMED
 
 PAGE = "report.md"
@@ -19,6 +20,71 @@ ABOUT_COSTS = (
 )
 ABOUT_SEEDS = f"Seeds: {SEEDS_HELP}"
 DIAGNOSTIC_TITLE, USE_TITLE = "Diagnostic tests", "Uses of attention"
+SHORT_TITLE = "In short"
+SHORT_COLUMNS = (
+    Column(title="Use"),
+    Column(title="Variant"),
+    Column(title="Score"),
+    Column(title="Score of the baseline"),
+    Column(title="Better than the baseline"),
+    Column(title="Cost of a step"),
+    Column(title="Run"),
+)
+NO_GAIN = "not shown"
+"""Where the variant that is named is not significantly better than the baseline."""
+
+
+def choices_in_short(runs: Mapping[str, RunFolder]) -> tuple[str, TableBlock]:
+    """One row for each use, of the first run that names a variant, and how many are what.
+
+    What is significantly better than the baseline stands first, the baseline itself last.
+
+    Args:
+        runs: Runs by the names of their folders of pages, those that count first at the front.
+    """
+    first: dict[str, tuple[Need, str]] = {}
+    for name, folder in runs.items():
+        for need in needs(folder):
+            if need.family != DIAGNOSTICS and not need.is_open:
+                first.setdefault(need.title, (need, name))
+    kinds = {title: _kind(need) for title, (need, _) in first.items()}
+    order = sorted(first, key=lambda title: (KINDS.index(kinds[title]), title))
+    counts = Counter(kinds.values())
+    told = (
+        "A variant is significantly better than the baseline in "
+        f"{counts['better']} of {counted(len(first), 'use')}, in the run that is shown. In "
+        f"{counts['baseline']} the baseline itself is named, and in {counts['other']} a variant "
+        "of which that is not shown."
+    )
+    rows = tuple(_short_row(*first[title]) for title in order)
+    return told, TableBlock(key="short", title=SHORT_TITLE, columns=SHORT_COLUMNS, rows=rows)
+
+
+KINDS = ("better", "other", "baseline")
+"""What a choice is beside the baseline, in the order of the short table."""
+
+
+def _kind(need: Need) -> str:
+    if need.beats_baseline:
+        return "better"
+    return "baseline" if need.variant == need.evidence.baseline else "other"
+
+
+def _short_row(need: Need, run: str) -> tuple[TableCell, ...]:
+    """A use, its variant, the scores of both, and the run that says so."""
+    use, _, variant, score, *_, cost = choice_row(need)
+    kind, base = _kind(need), need.evidence.baseline
+    beside = need.evidence.short_score(base) if base and kind != "baseline" else NO_VALUE
+    told = {"better": f"yes, {p_text(need.p_baseline)}", "other": NO_GAIN, "baseline": NO_VALUE}
+    return (
+        use,
+        variant,
+        score,
+        TableCell(text=beside),
+        TableCell(text=told[kind]),
+        cost,
+        TableCell(text=run, href=f"{run}/{PAGE}"),
+    )
 
 
 def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:

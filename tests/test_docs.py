@@ -36,6 +36,7 @@ from reports.folder import read_folder
 from reports.markdown import with_code
 from reports.needs import above_uniform
 from reports.ranked_table.saturation import edge
+from reports.sections.timed_slots import STEP, main_place, places_by_length, timed_slots
 from results.frame import COLUMNS
 from results.row import Row
 from results.statistics.intervals import t_interval
@@ -114,7 +115,7 @@ def test_a_marked_part_is_replaced_and_the_rest_is_left():
 
 
 def test_a_number_of_the_readme_may_be_of_another_metric_than_that_which_ranks():
-    folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
+    folder = read_folder(ROOT / readme.PUBLISHED / "quick.parquet")
     text = filled("{oov_copy/copynet}, {oov_copy/copynet|oov_accuracy}", folder)
     ranked, unknown = text.split(", ")
     assert ranked != unknown
@@ -129,7 +130,7 @@ def test_a_number_of_the_readme_may_be_of_another_metric_than_that_which_ranks()
 
 
 def test_a_number_of_the_readme_may_be_of_inputs_of_one_length():
-    folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
+    folder = read_folder(ROOT / readme.PUBLISHED / "quick.parquet")
     text = filled("{offset/sinusoid|token_accuracy@96}", folder)
     (comparison,) = (one for one in folder.comparisons if one.title == "offset")
     values = comparison.stored.parts("token_accuracy", "length")["sinusoid", 96.0].values()
@@ -187,8 +188,42 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
         ("quick.parquet", copying, "raffel_monotonic", "undecided"),
         ("quick.parquet", copying, "mocha", "undecided"),
         ("flagship.parquet", "transduction[rule=copy]", "raffel_monotonic", "better"),
+        ("flagship.parquet", "translation", "luong_local_p", "better"),
+        *(
+            ("flagship.parquet", "translation", other, "undecided")
+            for other in ("dot", "general", "additive", "location_aware", "coverage_eq1")
+        ),
+        ("fresh_seeds.parquet", "recall", "gated_deltanet", "undecided"),
+        ("fresh_seeds.parquet", "recall", "linear_attention", "worse"),
+        ("fresh_seeds.parquet", "recall", "sliding_window", "worse"),
+        ("quick.parquet", "recall", "gated_deltanet", "worse"),
+        ("modern.parquet", "recall", "linear_attention", "undecided"),
     ):
         assert outcome_of(pack, task, variant, "scaled_dot") == wanted, (task, variant)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pack", "keys", "faster"),
+    [
+        ("serving", 256, set()),
+        ("serving_gpu", 256, {"gqa", "mqa"}),
+        ("serving_gpu", 8192, {"gqa", "mqa"}),
+        ("serving_gpu", 32768, {"gqa", "mqa"}),
+        ("serving_gpu", 131072, {"gqa", "mqa", "linear_attention"}),
+    ],
+)
+def test_what_the_findings_say_is_faster_is_so(pack, keys, faster):
+    folder = read_folder(ROOT / "results" / "published" / f"{pack}.parquet")
+    slots = timed_slots(folder)
+    lines = slots.lines[places_by_length(main_place(slots), slots)[keys]]
+    found = {
+        folder.catalog.label(name)
+        for name, line in lines.items()
+        if STEP in line and line[STEP]["verdict"] == "FAST"
+    }
+    assert found - {"scaled_dot"} == faster
+    assert pack != "serving" or len(lines) == 78, "77 variants and the baseline"
 
 
 @pytest.mark.slow
@@ -266,8 +301,8 @@ def test_the_readme_counts_the_verdicts_of_the_published_claims():
 @pytest.mark.parametrize(
     ("column", "pack", "task", "title"),
     [
-        (2, readme.RUN, "recall", "recall (transformer_decoder, layers=1)"),
-        (3, readme.MODERN, "induction", "induction"),
+        (2, "quick.parquet", "recall", "recall (transformer_decoder, layers=1)"),
+        (3, "modern.parquet", "induction", "induction"),
     ],
 )
 def test_fresh_seeds_are_compared_with_the_earlier_ones_as_the_page_says(column, pack, task, title):
@@ -347,7 +382,7 @@ def test_the_readme_says_how_many_claims_a_replaced_test_left_open():
 
 def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():
     """The README says so."""
-    folder = read_folder(ROOT / readme.PUBLISHED / readme.RUN)
+    folder = read_folder(ROOT / readme.PUBLISHED / "quick.parquet")
     (comparison,) = (one for one in folder.comparisons if one.title == "oov_copy")
     parts = comparison.stored.parts("prefix_accuracy", "length")
     means = {name: sum(found.values()) / len(found) for (name, x), found in parts.items() if x == 8}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reports.all_runs import choices_of_runs
+from reports.all_runs import choices_in_short, choices_of_runs
 from reports.folder import read_folder
 from reports.markdown import table_text
 
@@ -11,7 +11,14 @@ PAGES = Path("reports", "published")
 PAGE = PAGES / "README.md"
 RUNS = ("flagship", "multi30k", "modern", "quick", "families")
 """Runs that rank variants, in the order in which they stand."""
-INTRODUCTION = """# What to choose, run by run
+TITLE = """# What to choose
+
+All runs are of small networks on a CPU; read [what the bench cannot show](../../docs/limits.md)
+before you quote a number. The baseline, `scaled_dot`, is softmax attention without positions. Each
+use of attention has one row here, of the run that trains longest among those that name a variant.
+All runs, the tests and the rule are below.
+"""
+INTRODUCTION = """## Run by run
 
 One row is what one run says of one use of attention: the variant that the rule below names, the
 test and the numbers behind the choice, and what it costs. Runs of one use stand one below the
@@ -22,8 +29,7 @@ minutes. Sizes and variants differ between runs, so two of them may name differe
 counts variants that are not significantly different from the one with the best mean and that are
 significantly above uniform attention; they need not be equally good. Others of the same rank are
 counted in brackets. A use is left out where no run has a variant above uniform attention, and where
-all of its tests are pipeline checks. All runs are of small networks on a CPU; read [what the bench
-cannot show](../../docs/limits.md) before you quote a number, and [how the rule works and what is
+all of its tests are pipeline checks. [How the rule works and what is
 tested](../../docs/statistics.md#what-to-choose).
 """
 
@@ -31,8 +37,10 @@ tested](../../docs/statistics.md#what-to-choose).
 def choices_page(root: Path) -> str:
     """The page, from the packs of a checkout."""
     runs = {name: read_folder(root / PUBLISHED / f"{name}.parquet") for name in RUNS}
+    told, short = choices_in_short(runs)
     tables = [table_text(table) for table in choices_of_runs(runs)]
-    return "\n\n".join([INTRODUCTION.strip(), *tables]) + "\n"
+    parts = [TITLE.strip(), told, table_text(short), INTRODUCTION.strip(), *tables]
+    return "\n\n".join(parts) + "\n"
 
 
 def update_choices(root: Path, *, write: bool = True) -> bool:

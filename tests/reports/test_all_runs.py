@@ -6,7 +6,7 @@ from synthetic import BASE
 from synthetic_levels import DECIDED, NEW, NOTHING, TIED, written
 
 from bench.docs import choices
-from reports.all_runs import DIAGNOSTIC_TITLE, USE_TITLE, choices_of_runs
+from reports.all_runs import DIAGNOSTIC_TITLE, USE_TITLE, choices_in_short, choices_of_runs
 from reports.needs import DIAGNOSTICS
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,22 @@ def test_runs_of_one_use_stand_together_and_those_without_an_answer_are_left_out
     turned, _ = choices_of_runs({"short": short, "long": long})
     assert [row["Run"].text for row in told(turned)] == ["short", "long", "short"]
     assert not diagnostics.rows
+
+
+def test_the_short_table_has_one_row_a_use_those_with_a_gain_first(tmp_path: Path):
+    long = written(tmp_path / "long", {"copying": TIED})
+    short = written(tmp_path / "short", {"reading": DECIDED, "copying": DECIDED, "open": NOTHING})
+    told, table = choices_in_short({"long": long, "short": short})
+    found = [[cell.text for cell in row] for row in table.rows]
+    assert [(row[0], row[1], row[-1]) for row in found] == [
+        ("Use of reading", CHOSEN, "short"),
+        ("Use of copying", FIRST, "long"),
+    ]
+    assert found[0][4].startswith("yes, p")
+    assert found[0][3] == short.comparisons[0].short_score(BASE)
+    assert [found[1][at] for at in (3, 4)] == ["—", "—"], "the baseline is not beside itself"
+    assert "better than the baseline in 1 of 2 uses" in told
+    assert "In 1 the baseline itself is named, and in 0" in told
 
 
 def test_diagnostic_tests_have_a_table_of_their_own(tmp_path: Path):
