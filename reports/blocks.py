@@ -239,7 +239,7 @@ class Document:
     notes: tuple[str, ...] = ()
     """Known limits of the run, before anything else that could be misread without them."""
     choices: TableBlock | None = None
-    """At most eight rows: a need, the variant to choose, the evidence, what it costs."""
+    """A row a need, as many as it has room for: the variant to choose, the evidence, the cost."""
     overview: QualityCost | None = None
     """Quality against cost, as data."""
     overview_figure: Figure | None = None

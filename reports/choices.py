@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.catalog import capitalized, uncapitalized
-from reports.evidence import evidence_of, evidence_text, stands_for
+from reports.evidence import equal_by_rules, evidence_of, evidence_text, stands_for
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs
 from reports.numbers import counted, percent, plain, probability
@@ -62,8 +62,9 @@ RULES = (
     "significantly better than the baseline on more tests",
     "above the best non-neural baseline in every seed",
     "tied with the best on more tests",
-    "no other of them is better in some seeds and worse in none, by the score or on inputs longer "
-    "than those of training (a difference within the margin does not count)",
+    "no other of them is at least as good in every seed and better in one, by the score or on the "
+    "longest inputs, where these are longer than any of training (unless the 95% interval of the "
+    "difference lies within the margin)",
     "cheaper",
     "the baseline itself",
 )
@@ -190,7 +191,7 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
         TableCell(
             text=NONE_YET if open_ else known.label(need.variant),
             code=not open_,
-            marks=() if open_ else (*_alike(need), *_size(need)),
+            marks=() if open_ else (*equal_by_rules(need), *_size(need)),
         ),
         TableCell(text=found.score or NO_VALUE),
         TableCell(text=found.against or NO_VALUE, marks=found.marks),
@@ -198,15 +199,6 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
         TableCell(text=found.tied or NO_VALUE, marks=found.unproved),
         cost,
     )
-
-
-def _alike(need: Need) -> tuple[str, ...]:
-    """How many variants no rule tells from the choice."""
-    count = len(need.alike)
-    if not count:
-        return ()
-    named = need.evidence.catalog.label(need.alike[0]) if count == 1 else f"{count} others"
-    return (f"equal to {named} by all rules",)
 
 
 def _size(need: Need) -> tuple[str, ...]:

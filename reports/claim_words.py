@@ -37,10 +37,12 @@ def networks_in_words(claim: Claim) -> list[str]:
 
 
 def seen_in_words(finding: Finding) -> str:
-    """The mean difference with its interval, number of seeds and p value."""
+    """The mean difference with its interval, number of seeds and p value, where they are known."""
     gap = finding.difference
     if not gap.count:
         return "not run"
+    if gap.count == 1:
+        return f"{gap.estimate:+.3g}, 1 seed"
     if not math.isfinite(gap.half_width):
         return f"{gap.estimate:+.3g}, no spread over {gap.count} seeds"
     return (

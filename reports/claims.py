@@ -346,10 +346,11 @@ def _why_no_seeds_decide(one: ContrastOutcome) -> str:
             "asked for), and what such a network does decides nothing."
         )
     if finding.cramped:
+        room = "no" if one.seen.room < one.contrast.margin else "little"
         return (
-            f"“{title}” leaves no room: the right side is {one.seen.room:.2g} from the end of its "
-            f"metric, where a difference of {one.contrast.margin:g} was expected. A harder setting "
-            "would decide, and not more seeds."
+            f"“{title}” leaves {room} room: the right side is {one.seen.room:.2g} from the end of "
+            f"its metric, where a difference of {one.contrast.margin:g} was expected. A harder "
+            "setting would decide, and not more seeds."
         )
     if finding.still:
         return (

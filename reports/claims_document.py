@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from bench.api.claim import Side
+from bench.api.selector import parse
 from reports.blocks import (
     EXPLAINED,
     PROGRAM,
@@ -41,10 +43,10 @@ HOW_DECIDED = (
     "paired seeds) in the expected direction. It is contradicted if it is significant in the "
     "other direction, or if it is shown to be smaller than the margin; where it has the expected "
     "sign, the line then says “below the margin”. A difference is not called too small where the "
-    "right side lies within two margins of the end of its metric, for then none of that size was "
-    "possible. Margins are those of this bench, for sources seldom name a size. Where sums are "
-    "compared, as the difference of two differences is, the means are those of the sums; where "
-    "spreads are, they are mean distances from the median of the seeds.",
+    "right side lies within two margins of the end of its metric, for then there was little or no "
+    "room for a larger one. Margins are those of this bench, for sources seldom name a size. Where "
+    "sums are compared, as the difference of two differences is, the means are those of the sums; "
+    "where spreads are, they are mean distances from the median of the seeds.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significantly larger than the margin. "
     "Everything else is undecided, and so is a contrast without any difference in any seed where "
@@ -56,8 +58,7 @@ HOW_DECIDED = (
     "two or three verdicts of 50 would be wrong by chance. Where no seed of a contrast that "
     "expects equality differs, both sides may be at a limit of the metric.",
     "Margins of trained contrasts and bounds of computed numbers were fixed before the run, unless "
-    "a note says otherwise. All networks of a claim have the learning rate of their task, which "
-    "was not tuned for them, unless a contrast is about the rate.",
+    "a note says otherwise.",
 )
 
 
@@ -89,7 +90,7 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
                 title="Verdicts",
                 group="summary",
                 blocks=(
-                    *map(Paragraph, (*HOW_DECIDED, *_written_anew(outcomes))),
+                    *map(Paragraph, (*HOW_DECIDED, _rates(outcomes), *_written_anew(outcomes))),
                     _summary(outcomes),
                 ),
             ),
@@ -110,6 +111,19 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
         if count or name in ALWAYS
     )
     return f"{len(outcomes)} claims: {said}."
+
+
+def _rates(outcomes: Sequence[ClaimOutcome]) -> str:
+    """Which learning rates networks have: that of their task, unless a claim names another one."""
+    own = [one.claim.key for one in outcomes if any(map(_has_own_rate, one.claim.sides))]
+    usual = "Networks have the learning rate of their task, which was not tuned for them."
+    if not own:
+        return usual
+    return f"{usual} Those of {join(own)} have another one, which their list of networks names."
+
+
+def _has_own_rate(side: Side) -> bool:
+    return bool(side.training) and "lr" in parse(side.training).options
 
 
 def _written_anew(outcomes: Sequence[ClaimOutcome]) -> tuple[str, ...]:

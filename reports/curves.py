@@ -23,9 +23,11 @@ from results.frame import SECONDS, curve
 
 BANDS = (
     "Bands are 95% t intervals over seeds, or go from the lowest to the highest seed where an "
-    "interval would leave the range of the metric. A line without a band has one seed, or seeds "
-    "that do not differ."
+    "interval would leave the range of the metric. A {kind} without a band has one seed, or seeds "
+    "that do not differ{rest}."
 )
+GRAY = "gray lines have none"
+"""Of bands: they would cover one another."""
 ENDED = "A seed whose training ended before that of others keeps its last value in the mean."
 MOST_PANELS = 12
 AXES = (("step", "step"), ("cpu_s", "CPU time (s)"), ("wall_s", "wall time (s)"))
@@ -77,7 +79,8 @@ def learning_section(folder: RunFolder, legend: Legend) -> Section:
     words = {
         "title": "Learning curves",
         "description": f"Validation score of each variant against training steps and {clock}.",
-        "caption": f"Validation score against steps (left) and {clock} (right). {BANDS} {ENDED}",
+        "caption": f"Validation score against steps (left) and {clock} (right). "
+        f"{about_bands(content, legend)} {ENDED}",
     }
     none = "No learning curve was stored."
     return figures_section(
@@ -96,7 +99,8 @@ def length_section(folder: RunFolder, legend: Legend) -> Section:
     words = {
         "title": "Quality against length and difficulty",
         "description": "Test score of each variant in parts of the test, by length or difficulty.",
-        "caption": f"Test score of the inputs of one length or difficulty. {BANDS}",
+        "caption": "Test score of the inputs of one length or difficulty. "
+        f"{about_bands(content, legend)}",
     }
     none = "No task of this run divides its test."
     return figures_section("length", words["title"], words, content, legend, none=none)
@@ -116,11 +120,28 @@ def speed_figures(folder: RunFolder, legend: Legend) -> list[Figure]:
             "title": f"Time and memory against length, {place_text([*place], summary)}",
             "description": "Cost of one call of each variant at several lengths, log-log.",
             "caption": "Medians with 10% and 90% quantiles of the rounds, on logarithmic axes: "
-            "the slope is the growth exponent.",
+            f"the slope is the growth exponent.{_no_bands(content, legend)}",
         }
         if content:
             figures.append(panels(f"speed-{at}", words, content, legend, columns=2))
     return figures
+
+
+def about_bands(content: Sequence[Panel], legend: Legend) -> str:
+    """What bands over seeds are, and which lines of some panels have none."""
+    if has_gray(content, legend):
+        return BANDS.format(kind="named line", rest=f"; {GRAY}")
+    return BANDS.format(kind="line", rest="")
+
+
+def _no_bands(content: Sequence[Panel], legend: Legend) -> str:
+    """A sentence more where some lines are gray."""
+    return " Gray lines are medians alone." if has_gray(content, legend) else ""
+
+
+def has_gray(content: Sequence[Panel], legend: Legend) -> bool:
+    """Whether some panels draw more variants than there are looks, the rest in gray."""
+    return any(line.name not in legend.looks for panel in content for line in panel.lines)
 
 
 def figures_section(

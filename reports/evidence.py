@@ -151,6 +151,15 @@ def _seeds_text(found: Evidence) -> str:
     return f"{found.seeds} {'seed' if found.seeds == '1' else 'seeds'}"
 
 
+def equal_by_rules(need: Need) -> tuple[str, ...]:
+    """How many variants no rule tells from the choice."""
+    count = len(need.alike)
+    if not count:
+        return ()
+    named = need.evidence.catalog.label(need.alike[0]) if count == 1 else f"{count} others"
+    return (f"equal to {named} by all rules",)
+
+
 def stands_for(comparison: Comparison) -> str:
     """The test behind a choice, in words: the task, whether it is generated, and what it asks."""
     known = comparison.catalog

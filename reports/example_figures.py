@@ -21,10 +21,8 @@ MOST_STEPS = 8
 """Of one picture; the page steps through all."""
 LINE_LETTERS = 78
 SHADE = COLORS[2]
-KINDS = (
-    "the best variant that spreads its weights, and the best that puts them on one place "
-    f"({ONE_PLACE:.0%} or more on average). The score beside a name is that of this network."
-)
+SPREAD = "spreads its weights"
+SINGLE = f"puts its weights on one place ({ONE_PLACE:.0%} or more on average)"
 SHADING = "The shade of a place is the square root of its weight, so that small weights show."
 
 
@@ -67,6 +65,19 @@ def two_kinds(runs: Sequence[Shown]) -> list[Shown]:
     return [*spread[:1], *single[:1]] if spread and single else pictured[:2]
 
 
+def _which(runs: Sequence[Shown]) -> str:
+    """Which variants are drawn, one or two, and by which rule."""
+    both = {one.on_one_place for one in runs} == {True, False}
+    alike = SINGLE if runs[0].on_one_place else SPREAD
+    told = f"the best variant that {SPREAD}, and the best that {SINGLE}."
+    if not both and len(runs) > 1:
+        told = f"the best two variants, each of which {alike}."
+    elif not both:
+        told = f"the best variant, which {alike}."
+    scored = any(one.scored for one in runs)
+    return f"{told} The score beside a name is that of this network." if scored else told
+
+
 def _kind(one: Shown) -> str:
     return f"{'one place' if one.on_one_place else 'spread'}: {one.name}"
 
@@ -90,7 +101,9 @@ def _text(key: str, task: str, runs: Sequence[Shown]) -> Figure:
         )
         for one in runs
     ]
-    form = "Source across, output down; black is 0, white is 1. Small squares are gold."
+    form = "Source across, output down; black is 0, white is 1."
+    if any(one.gold for one in runs):
+        form = f"{form} Small squares are gold."
     return attention_maps(key, _words(task, runs[0].title, form), maps)
 
 
@@ -100,7 +113,7 @@ def _shades(weights: Iterable[float]) -> list[float]:
 
 def _overlay(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     steps = min(MOST_STEPS, max(len(one.weights) for one in runs))
-    form = f"One column an output, one row a variant; {KINDS} {SHADING}"
+    form = f"One column an output, one row a variant; {_which(runs)} {SHADING}"
 
     def paint(figure: Any) -> None:
         grid = figure.subplots(len(runs), steps, squeeze=False)
@@ -164,7 +177,8 @@ def _sound(key: str, task: str, runs: Sequence[Shown]) -> Figure:
     picture = runs[0].picture
     assert picture is not None
     form = (
-        f"The sound, and below it a row of weights for each output, black is 1; {KINDS} {SHADING}"
+        "The sound, and below it a row of weights for each output, black is 1; "
+        f"{_which(runs)} {SHADING}"
     )
     heights = [1.1, *(0.4 + 0.13 * len(one.weights) for one in runs)]
 

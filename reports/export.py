@@ -1,4 +1,4 @@
-"""The tables of a run as CSV for machines and LaTeX for papers."""
+"""Ranked tables, timings and other tables of a run as CSV for machines and LaTeX for papers."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -45,7 +45,11 @@ _LATEX = {
 def export_tables(
     folder: Path, out: Path, *, publish: bool = False, tasks: Sequence[str] = ()
 ) -> list[Path]:
-    """Write every table as CSV, and those of a paper as LaTeX for the package booktabs.
+    """Write some tables as CSV, and those of a paper as LaTeX for the package booktabs.
+
+    They are the ranked tables, the timings, the ablations of axes, the scores of non-neural
+    baselines, the published numbers and the list of cells. What else a report has, such as choices,
+    decisions or other metrics, is in no file.
 
     Args:
         folder: A run folder.
@@ -56,8 +60,8 @@ def export_tables(
     Returns:
         The files written: `ranked`, `speed`, `ablation`, `baselines` (non-neural baselines),
         `published_results` (published numbers) and `cells` as `.csv`, without those that have no
-        line, and `.tex` for all but the last.
-
+        line, and `.tex` for all but the last. `reports.ranked_table.rows` has the columns of
+        `ranked.csv`.
     """
     run = read_folder(folder, tasks)
     run = run.as_published() if publish else run

@@ -17,10 +17,11 @@ from reports.figures.canvas import draw
 from reports.figures.style import COLORS, REST, looks
 from reports.folder import RunFolder
 from reports.numbers import counted
+from reports.quality_cost import seen_within
 from reports.ranked_table.comparison import Comparison
 from reports.sections.examples import artifacts_of_one_seed
 from reports.task_examples import Shown, read_shown, slug
-from results.statistics import Interval, t_interval
+from results.statistics import Interval
 
 WIDTH = "band_width"
 """The metric of tasks whose weights are a kernel: full width at half the height."""
@@ -108,7 +109,8 @@ def _curves(comparison: Comparison, swept: dict[str, Sweep]) -> Figure:
         "description": "Two panels over the bandwidth: width at half height, and squared errors.",
         "caption": "The bandwidth is beta^-1/2, in deviations of the inputs. A Gaussian over dense "
         f"points is {FULL_WIDTH} bandwidths wide at half its height. Means over {_counted(seeds)}; "
-        "bands are 95% t intervals.",
+        "bands are 95% t intervals, or go from the lowest to the highest seed where an interval "
+        "would leave the range of the metric.",
     }
     legend = Legend(looks([line.name for line in (*width, *wrong)]), {})
     key = f"band-{slug(known.task_label(comparison.task))}"
@@ -133,8 +135,8 @@ def _panel(title: str, axis: str, lines: Sequence[Curve], *, log_y: bool) -> Pan
 
 
 def _means(comparison: Comparison, metric: str) -> dict[str, Interval]:
-    found = comparison.stored.final(metric)
-    return {name: t_interval([*by_seed.values()]) for name, by_seed in found.items()}
+    found, limits = comparison.stored.final(metric), comparison.catalog.metric(metric).limits
+    return {name: seen_within(by_seed.values(), limits) for name, by_seed in found.items()}
 
 
 def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Curve:
@@ -144,7 +146,7 @@ def _line(name: str, points: Sweep, means: dict[str, Interval]) -> Curve:
         name=name,
         x=tuple(x for x, _ in points),
         y=tuple(mean.estimate for mean in here),
-        low=tuple(max(0.0, b.low) if b else m.estimate for b, m in zip(bounded, here, strict=True)),
+        low=tuple(b.low if b else m.estimate for b, m in zip(bounded, here, strict=True)),
         high=tuple(b.high if b else m.estimate for b, m in zip(bounded, here, strict=True)),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from bench.api.headline import made_of
 from reports.blocks import Block, Section
-from reports.curves import BANDS, curve_panel
+from reports.curves import about_bands, curve_panel
 from reports.figures import Legend, Panel, panels
 from reports.figures.style import MOST_LINES, looks
 from reports.folder import RunFolder
@@ -85,23 +85,19 @@ def _figures(comparison: Comparison, panel: Panel, key: str, first: int) -> list
     parts = math.ceil(len(names) / MOST_LINES)
     size = math.ceil(len(names) / parts)
     groups = [names[at : at + size] for at in range(0, len(names), size)]
-    return [
-        panels(
-            f"{key}-{first + at}",
-            _words(panel, at, groups),
-            [_part(panel, group)],
-            Legend(looks(group), labels),
-            columns=1,
-        )
-        for at, group in enumerate(groups)
-    ]
+    blocks: list[Block] = []
+    for at, group in enumerate(groups):
+        content, legend = [_part(panel, group)], Legend(looks(group), labels)
+        words = _words(panel, at, groups, about_bands(content, legend))
+        blocks.append(panels(f"{key}-{first + at}", words, content, legend, columns=1))
+    return blocks
 
 
 def _part(panel: Panel, names: Sequence[str]) -> Panel:
     return replace(panel, lines=tuple(one for one in panel.lines if one.name in names), whole=panel)
 
 
-def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, str]:
+def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]], bands: str) -> dict[str, str]:
     part = f", part {at + 1} of {len(groups)}" if len(groups) > 1 else ""
     best = "the best" if at == 0 else "the next"
     few = (
@@ -113,5 +109,5 @@ def _words(panel: Panel, at: int, groups: Sequence[Sequence[str]]) -> dict[str, 
         "title": f"Score against length: {panel.title}{part}",
         "description": "Test score of variants that differ in their positions, at several lengths.",
         "caption": "Score of inputs of one length. The vertical line is the longest input of "
-        f"training; inputs to its right are longer than any of training. {BANDS}{few}",
+        f"training; inputs to its right are longer than any of training. {bands}{few}",
     }

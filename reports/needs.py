@@ -29,7 +29,7 @@ class Standing(NamedTuple):
     tied_less: int
     """Tests on which it is tied with the best, times -1."""
     outdone: bool
-    """Whether another is better in some seeds and worse in none."""
+    """Whether another is at least as good in every seed and better in one (`outdone`)."""
     cost: float
     other: bool
     """Whether it is not the baseline."""

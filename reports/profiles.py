@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.blocks import Section
-from reports.curves import figures_section
+from reports.curves import GRAY, figures_section, has_gray
 from reports.figures import Curve, Legend, Panel
 from reports.folder import RunFolder
 from reports.needs import decides
@@ -36,13 +36,14 @@ def profiles_section(folder: RunFolder, legend: Legend) -> Section | None:
         lines=tuple(_curve(tasks, name) for name in shown),
         limits=(0.0, 1.0),
     )
+    gray = f"; {GRAY}" if has_gray([panel], legend) else ""
     words = {
         "title": "Performance profiles",
         "description": "Share of runs with a normalized score above each threshold, by variant.",
         "caption": (
             "Each use of attention counts alike, and each task of a use. A curve above another has "
             "more runs above any score. Bands are 95% bootstrap intervals over seeds, which are "
-            "too narrow with few seeds. Tasks: " + "; ".join(one.title for one in tasks) + "."
+            f"too narrow with few seeds{gray}. Tasks: {'; '.join(one.title for one in tasks)}."
         ),
     }
     return figures_section("profiles", words["title"], words, [panel], legend, none="")

@@ -4,14 +4,15 @@ import math
 from collections.abc import Sequence
 
 from bench.api.headline import is_made
-from reports.catalog import uncapitalized
-from reports.evidence import after_training, small_difference
+from reports.catalog import capitalized, uncapitalized
+from reports.evidence import after_training, equal_by_rules, small_difference
 from reports.folder import RunFolder
 from reports.needs import Need, divided, needs, often_tied, overall_cost
 from reports.numbers import counted
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.verdicts import planned, why_untested
+from reports.tested import kinds_without_evidence
 from reports.training_cost import in_order
 
 MOST_NAMED = 3
@@ -29,14 +30,27 @@ def headline(folder: RunFolder) -> str:
             f"The preset “{folder.catalog.preset}” shows that everything works. Its budget is too "
             "small to choose a variant."
         )
-    if not any(comparison.ranking for comparison in folder.comparisons):
-        return "There is no score that could choose a variant."
-    if all(comparison.most_seeds < 2 for comparison in folder.comparisons):
-        return "One seed each cannot show a significant difference; run more seeds to choose."
     found = needs(folder)
-    if not found:
-        return "No task has two variants with several seeds, so there is nothing to choose between."
-    return _result(folder, found)
+    return _result(folder, found) if found else _nothing_to_choose(folder.comparisons)
+
+
+def _nothing_to_choose(comparisons: Sequence[Comparison]) -> str:
+    """Why a run that ranks has no choice at all."""
+    ranked = [one for one in comparisons if one.ranking]
+    if not ranked:
+        return "There is no score that could choose a variant."
+    kinds = [f"{kind}s" for kind in kinds_without_evidence(ranked)]
+    asked = [one for one in ranked if one.was_to_decide]
+    if not asked:
+        told = " or ".join(kinds)
+        return f"There is nothing to choose, because all comparisons with scores are {told}."
+    if all(comparison.most_seeds < 2 for comparison in asked):
+        return "One seed each cannot show a significant difference; run more seeds to choose."
+    none = f"{capitalized(' and '.join(kinds))} aside, no" if kinds else "No"
+    return (
+        f"{none} comparison has two variants with several seeds, so there is nothing to choose "
+        "between."
+    )
 
 
 def _result(folder: RunFolder, found: Sequence[Need]) -> str:
@@ -46,9 +60,11 @@ def _result(folder: RunFolder, found: Sequence[Need]) -> str:
     shown = decided if len(decided) <= MOST_NAMED + 1 else decided[:MOST_NAMED]
     parts = [_named(need) for need in shown]
     if len(shown) < len(decided):
-        parts.append(f"other variants for {len(decided) - len(shown)} more uses")
+        parts.append(f"those for {len(decided) - len(shown)} more uses")
+    are = "One choice is" if len(decided) == 1 else f"{len(decided)} choices are"
     told = [
-        f"Significantly better than {base}: {join(parts)}." if decided else _none_better(found),
+        f"{are} significantly better than {base}: {join(parts)}." if decided else "",
+        "" if decided else _none_better(found),
         _tied(clear, other=bool(decided)),
         _nothing_yet(open_),
         _nothing_known_of_learning(folder),
@@ -110,16 +126,16 @@ def _named(need: Need) -> str:
     """A variant, the test of which it is the choice, and the two scores."""
     comparison = need.evidence
     catalog, base = comparison.catalog, comparison.baseline or ""
-    alike = f"{len(need.alike) + 1} variants such as " if need.alike else ""
-    told = f"{alike}{catalog.label(need.variant)} on {catalog.task_label(comparison.task)}"
+    told = f"{catalog.label(need.variant)} on {catalog.task_label(comparison.task)}"
     scores = f"{comparison.short_score(need.variant)} against {comparison.short_score(base)}"
     lacks = need.baseline_lacks_positions
     without = f" of {catalog.label(base)} without positions" if lacks else ""
     small = "".join(f"; {one}" for one in small_difference(comparison, need.variant, base))
     few = f", {comparison.most_seeds} seeds" if comparison.most_seeds < FEW_SEEDS else ""
     ended = "".join(f"; {one}" for one in after_training(comparison, need.variant, base))
+    alike = "".join(f"; {one}" for one in equal_by_rules(need))
     title = uncapitalized(comparison.ranked_by.title)
-    return f"{told} ({title} {scores}{without}{few}{small}{ended})"
+    return f"{told} ({title} {scores}{without}{few}{small}{ended}{alike})"
 
 
 def _nothing_yet(found: Sequence[Need]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.cli.demo import MECHANISMS
 from bench.cli.main import cli
 from results.row import Row
 from tests.bench.cli.pretended import pretend
@@ -70,6 +71,14 @@ PRINTED["uniform"] = (0.0, 6.05, 12_100)
 """Score, time of a step (ms) and parameters in the table of the tutorial."""
 
 
+def test_the_tutorial_shows_the_table_of_the_demo():
+    shown, _ = (block["code"] for block in blocks() if block["language"] == "text")
+    heads, _, *rows = shown.splitlines()
+    assert "Correct prefix beyond training" in heads
+    assert "training step (CPU ms)" in heads
+    assert {row.split()[0] for row in rows} == {*MECHANISMS.split(",")}
+
+
 def test_the_table_that_the_tutorial_shows_is_what_a_run_prints(tmp_path, monkeypatch, capsys):
     """Of these numbers; what a training gives is another question."""
 
@@ -78,7 +87,7 @@ def test_the_table_that_the_tutorial_shows_is_what_a_run_prints(tmp_path, monkey
         more = {"train_step_time_ms": step_ms, "parameters_count": float(parameters)}
         return (score, *(Row(metric=name, value=value) for name, value in more.items()))
 
-    (shown,) = (block["code"] for block in blocks() if block["language"] == "text")
+    _, shown = (block["code"] for block in blocks() if block["language"] == "text")
     (asked,) = (block["code"] for block in blocks() if "--out runs/tutorial" in block["code"])
     pretend(monkeypatch, tmp_path / "cache", scored)
     words = shlex.split(asked)[3:]

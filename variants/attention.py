@@ -1,16 +1,27 @@
 """Attention as a module of a user's own model: one call, masks checked, `train()` and `eval()`."""
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Unpack
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bench.api.call import Attended, AttendOptions
+from bench.api.call import Attended, AttendOptions, Link
+from bench.api.capabilities import Capability
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.has_capabilities import HasCapabilities
+from bench.api.heads import Heads
 from bench.api.noise import Noise
 from bench.api.slot import Slot
 from bench.api.source import Memory, State, Tree
+from bench.api.variant import Variant
+
+EXTRAS: Mapping[Capability, str] = MappingProxyType(
+    {"token_extras": "word", "relations": "relation"}
+)
+"""Declared inputs of a query, by the capability that a part needs which reads them."""
 
 
 class Attention(Slot):
@@ -28,6 +39,14 @@ class Attention(Slot):
     torch.Size([2, 3, 6])
     """
 
+    def __init__(
+        self, heads: Heads, variant: Variant, source_width: int, link: Link | None = None
+    ) -> None:
+        super().__init__(heads, variant, source_width, link)
+        parts = [part for part in variant.modules() if isinstance(part, HasCapabilities)]
+        needs = frozenset[Capability]().union(*(part.needs for part in parts))
+        self._declared = tuple(name for need, name in EXTRAS.items() if need in needs)
+
     def forward(
         self,
         x: Float[Tensor, "B L D"],
@@ -37,6 +56,7 @@ class Attention(Slot):
         tokens: Int[Tensor, "B S"] | None = None,
         extras: Tree | None = None,
         below: Memory | None = None,
+        progress: float = 1.0,
     ) -> Float[Tensor, "B L Dv"]:
         """Attend from every vector of `x`, all at once.
 
@@ -48,6 +68,8 @@ class Attention(Slot):
             extras: Declared inputs of each query, such as `{"word": ...}`.
             below: What the layer of `link` attended to; `answer_all` returns it as `memory` under
                 `want_memory=True`. Left out where there is no link.
+            progress: Share of training that is done, for options that go by it, such as `warm_up`
+                or a temperature that falls; 1 is as after training.
 
         Raises:
             InvalidConfig: The source is missing, superfluous or empty, the mask is no mask, or a
@@ -69,7 +91,7 @@ class Attention(Slot):
         if x.shape[1] == 0:
             return x.new_zeros(x.shape[0], 0, self.output_width)
         seen = x if source is None else source
-        call: AttendOptions = {"extras": extras, "want_weights": False}
+        call: AttendOptions = {"extras": extras, "want_weights": False, "progress": progress}
         return self.answer_all(x, seen, mask, tokens, below, **call)[0]
 
     def answer_all(
@@ -120,8 +142,8 @@ class Attention(Slot):
         """Answer some queries; see `Slot.attend`. `read` and `noise` follow `train()` and `eval()`.
 
         Raises:
-            InvalidConfig: There is nothing to attend to, the mask is no mask, or queries have
-                another shape or another number of rows than their source.
+            InvalidConfig: There is nothing to attend to, the mask is no mask, queries have another
+                shape or another number of rows than their source, or a declared input is missing.
             Refused: A layer below is read, and what it attended to is missing.
         """
         if self.link is not None and below is None:
@@ -135,12 +157,15 @@ class Attention(Slot):
                 f"queries have {x.shape[0]} rows and their source has "
                 f"{memory.source.key.shape[0]}; hand on one source for each row of queries."
             )
+        _expect_extras(self._declared, call.get("extras"))
         if own is not None:
             own = (own[0], key_mask(own[1], own[0]), own[2])
         if self.training and call.get("read") is None:
             call["read"] = "train"
-            if "train" in self.variant.reads:  # it draws
-                call.setdefault("noise", _noise())
+        read = call.get("read") or self.variant.default_read
+        draws = read in ("train", "sample") and read in self.variant.reads
+        if draws and call.get("noise") is None:
+            call["noise"] = _noise()
         return super().attend(x, memory, state, own=own, below=below, **call)
 
 
@@ -154,6 +179,20 @@ def _expect_vectors(what: str, x: Tensor, width: int) -> None:
         raise InvalidConfig(
             f"{what} must have shape (batch, length, {width}), got {tuple(x.shape)}."
         )
+
+
+def _expect_extras(names: Iterable[str], extras: Tree | None) -> None:
+    """Refuse a call without an input of its queries that the attention reads.
+
+    Raises:
+        InvalidConfig: One is missing.
+    """
+    for name in names:
+        if name not in (extras or {}):
+            raise InvalidConfig(
+                f'this attention reads "{name}" of each query; hand it on as '
+                f'extras={{"{name}": ...}}.'
+            )
 
 
 def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:

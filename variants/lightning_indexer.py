@@ -67,7 +67,8 @@ def index_scores(call: Call, key: Float[Tensor, "B S w"]) -> Float[Tensor, "B L 
     weight = leaf(call.extras, WEIGHT).squeeze(2)
     query = leaf(call.extras, QUERY).squeeze(2).unflatten(-1, (weight.shape[-1], -1))
     liked = torch.relu(torch.einsum("bljw,bsw->bljs", query, key))
-    return torch.einsum("blj,bljs->bls", weight, liked) * query[0, 0].numel() ** -0.5
+    numbers = query.shape[-2] * query.shape[-1]
+    return torch.einsum("blj,bljs->bls", weight, liked) * numbers**-0.5
 
 
 def best_keys(index: Float[Tensor, "B L S"], allowed: Allowed, count: int) -> Allowed:

@@ -24,6 +24,7 @@ from variants.multihead_masks import (
     read_padding_mask,
     with_given_mask,
 )
+from variants.multihead_padding import Asked, Moved, stands_right
 from variants.multihead_state import pack, unpack
 from variants.own_model import build
 
@@ -34,7 +35,8 @@ class MultiheadOptions(TypedDict, total=False):
     dropout: float
     """Probability with which a weight is dropped in training; 0 if not given."""
     bias: bool
-    """Whether plain heads have biases; True if not given."""
+    """Whether plain heads have biases; True if not given. What the variant writes, as in
+    `mha[bias=false]`, stays."""
     batch_first: bool
     """Whether tensors are batch by length by width; False if not given."""
     kdim: int | None
@@ -71,8 +73,18 @@ NOT_PACKED.weight = NOT_PACKED.bias = NOT_PACKED
 
 
 class MultiheadAttention(nn.Module):
-    """A variant that is called like `nn.MultiheadAttention`."""
+    """A variant that is called like `nn.MultiheadAttention`.
 
+    Where its heads are plain, `state_dict()` has the names of PyTorch's module. Maps of queries,
+    keys and values stand there as one copy: what is written into it does not reach the module. So
+    change the parameters of the module, as `parameters()` lists them, or hand the changed state to
+    `load_state_dict`. If a map is no plain linear map any more (one with `weight_norm`, or one that
+    was replaced), the state has the names of this module's own parameters.
+    """
+
+    progress: float = 1.0
+    """Share of training that is done, for options that go by it, such as `warm_up` or a temperature
+    that falls. A training loop sets it; 1 is as after training."""
     in_proj_weight = NOT_PACKED
     in_proj_bias = NOT_PACKED
     out_proj = NOT_PACKED
@@ -118,6 +130,12 @@ class MultiheadAttention(nn.Module):
             masked.key_maps, masked.query_maps = plain.key_maps, plain.query_maps
             self._with_given_mask = (masked,)
         heads = self.attention.heads
+        if heads.output_width != embed_dim:
+            raise Refused(
+                f"{variant} returns {heads.output_width} numbers for each query, because its heads "
+                f"map nothing back, and embed_dim is {embed_dim}; give it heads that map back, or "
+                "use variants.build."
+            )
         # the weights of PyTorch's module have queries, keys and values of one width
         if type(heads) is MultiHeads and heads.dims.key_width == heads.dims.value_width:
             self._register_state_dict_hook(pack)
@@ -136,7 +154,13 @@ class MultiheadAttention(nn.Module):
     ) -> tuple[Float[Tensor, "..."], Tensor | None]:
         """Attend; arguments are those of `nn.MultiheadAttention.forward`.
 
-        A query that may see no key gets zeros, where PyTorch gives NaN.
+        A query that may see no key gets zeros, where PyTorch gives NaN. Padding may stand anywhere:
+        places, distances and lengths count real vectors alone. With `causal=True` padding before a
+        real vector gets zeros. To hide a key that keeps its place, use `attn_mask`.
+
+        Among the numbers of a mask, -inf alone hides a key. Others, however low, are added to its
+        energy, and a variant without a softmax may still count or cap what they leave (`softpick`,
+        `sigmoid_attention`, `ssmax`, `logit_softcap`).
 
         Raises:
             Refused: Query, key and value are not the same sequence, though the module is
@@ -154,15 +178,13 @@ class MultiheadAttention(nn.Module):
             key_padding_mask = key_padding_mask.unsqueeze(0)
         (rows, queries), keys = x.shape[:2], source.shape[1]
         given = self._given(attn_mask, is_causal, (rows, queries, keys), x.dtype)
-        real = None
-        if key_padding_mask is not None:
-            padding = read_padding_mask(key_padding_mask, (rows, keys), x.dtype)
-            if self._is_plain_padding(padding):
-                real = padding.allowed[:, 0, 0]
-            else:
-                given = padding.join(given)
         apart = None if value is key else values
-        output, weights = self._answer(x, source, apart, real, given, need_weights)
+        asked, moved = Asked(x, source, apart, given=given), None
+        if key_padding_mask is not None:
+            asked, moved = self._padded(asked, key_padding_mask)
+        output, weights = self._answer(asked, need_weights)
+        if moved is not None:
+            output, weights = moved.back(output, weights)
         if weights is not None and average_attn_weights:
             weights = weights.mean(1)
         if not batched:
@@ -199,33 +221,43 @@ class MultiheadAttention(nn.Module):
                 raise Refused(
                     "attn_mask shows the future, which a module built with causal=True never sees."
                 )
-            if bool((given.allowed == ~future).all()) and not bool(given.added.any()):
+            if bool((given.allowed == ~future).all()) and not _adds(mask, given):
                 return None
-        elif self.causal and is_causal:
+        elif self.causal and is_causal and not mask.requires_grad:
             return None
         self._expect_chain("attn_mask", "Build it with causal=True for the causal mask.")
         return given
 
-    def _is_plain_padding(self, padding: GivenMasks) -> bool:
-        """Whether padding is hidden on the right and nothing else is said, as every variant can.
+    def _padded(self, asked: Asked, mask: Tensor) -> tuple[Asked, Moved | None]:
+        """The call with its padding on the right, and where its vectors went, if anywhere."""
+        rows, keys = asked.source.shape[:2]
+        padding = read_padding_mask(mask, (rows, keys), asked.x.dtype)
+        real = padding.allowed[:, 0, 0]
+        asked = asked._replace(real=real, given=self._with_numbers(mask, padding, asked.given))
+        # compiled code cannot look into a mask to choose a way
+        if not torch.compiler.is_compiling() and stands_right(real):
+            return asked, None
+        moved = Moved.of(real, own=not self.cross, causal=self.causal)
+        return moved.there(asked), moved
 
-        Compiled code cannot look into a mask to choose a way. There a chain reads it whole, and
-        what cannot read it stops where the mask says more.
-        """
-        if torch.compiler.is_compiling():
-            if self._with_given_mask:
-                return False
+    def _with_numbers(
+        self, mask: Tensor, padding: GivenMasks, given: GivenMasks | None
+    ) -> GivenMasks | None:
+        """Masks of the call together with the numbers of `key_padding_mask`, if it adds any."""
+        if mask.dtype == torch.bool:
+            return given
+        if not torch.compiler.is_compiling():
+            if not _adds(mask, padding):
+                return given
+        elif not self._with_given_mask and not mask.requires_grad:
             expect_all(
                 padding.added == 0,
                 "key_padding_mask adds to energies, which this variant does not have; pass a mask "
                 "of truth values, or -inf for padding.",
             )
-            return True
-        allowed = padding.allowed
-        plain = not bool((allowed[..., 1:] & ~allowed[..., :-1]).any() or padding.added.any())
-        if not plain:
-            self._expect_chain("key_padding_mask", "Move the padding to the right.")
-        return plain
+            return given
+        self._expect_chain("key_padding_mask", "Pass truth values, or -inf for padding.")
+        return padding.join(given)
 
     def _expect_chain(self, name: str, instead: str) -> None:
         if not self._with_given_mask:
@@ -235,31 +267,31 @@ class MultiheadAttention(nn.Module):
             )
 
     def _answer(
-        self,
-        x: Float[Tensor, "B L D"],
-        source: Float[Tensor, "B S Dk"],
-        values: Float[Tensor, "B S Dk"] | None,
-        real: Tensor | None,
-        given: GivenMasks | None,
-        need_weights: bool,
+        self, asked: Asked, need_weights: bool
     ) -> tuple[Float[Tensor, "B L Dv"], Tensor | None]:
         """Attend in the layout of this project."""
+        x, real = asked.x, asked.real
         if x.shape[1] == 0:
             return x.new_zeros(*x.shape[:2], self.attention.output_width), None
         attention = self.attention
-        call: AttendOptions = {"want_weights": need_weights}
-        if given is not None:
+        call: AttendOptions = {"want_weights": need_weights, "progress": self.progress}
+        if asked.given is not None:
             (attention,) = self._with_given_mask
-            call["extras"] = given.extras(*x.shape[:2])
+            call["extras"] = asked.given.extras(*x.shape[:2])
         if self.training and self.dropout:
             call["edit"] = partial(_drop, self.dropout)
         if self.causal:
             state = attention.start(None, x)
             output, found = attention.attend(x, None, state, own=(x, real, None), **call)
         else:
-            memory = attention.prepare(source, real, values=values)
+            memory = attention.prepare(asked.source, real, values=asked.values)
             output, found = attention.attend(x, memory, attention.start(memory, x), **call)
         return output, found.weights
+
+
+def _adds(mask: Tensor, said: GivenMasks) -> bool:
+    """Whether a mask adds to energies, or learns to from zeros on."""
+    return mask.requires_grad or bool(said.added.any())
 
 
 def _expect_known(options: MultiheadOptions) -> None:

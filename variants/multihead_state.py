@@ -13,8 +13,15 @@ HEADS = "attention.heads."
 
 
 def pack(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
-    """Name parameters of plain heads as `nn.MultiheadAttention` does."""
+    """Name parameters of plain heads as `nn.MultiheadAttention` does.
+
+    The packed map is a copy, because the module keeps three. What is written into it reaches the
+    module by `load_state_dict` alone. A state in which a map is more than a weight and a bias, as
+    under `weight_norm`, is left as it is.
+    """
     heads = f"{prefix}{HEADS}"
+    if not _are_plain(state, heads):
+        return
     for kind in ("weight", "bias"):
         parts = [state.pop(f"{heads}{name}.{kind}", None) for name in PACKED]
         found = [part for part in parts if part is not None]
@@ -25,6 +32,15 @@ def pack(module: nn.Module, state: dict[str, Any], prefix: str, _: Any) -> None:
         out = state.pop(f"{heads}to_output.{kind}", None)
         if out is not None:
             state[f"{prefix}out_proj.{kind}"] = out
+
+
+def _are_plain(state: dict[str, Any], heads: str) -> bool:
+    """Whether every map has a weight, and all of them or none have a bias."""
+    maps = (*PACKED, "to_output")
+    weights, biases = (
+        [f"{heads}{name}.{kind}" in state for name in maps] for kind in ("weight", "bias")
+    )
+    return all(weights) and all(biases) == any(biases)
 
 
 def unpack(module: nn.Module, state: dict[str, Any], prefix: str, *_: Any) -> None:

@@ -7,6 +7,7 @@ from bench.api.axes import BACKBONE_AXES, PLAIN
 from bench.api.build import SlotPlace, build_slot
 from bench.api.call import REGIMES, regime_of
 from bench.api.capabilities import Capability, part_of
+from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.impl import impl_of
 from bench.api.loading import load_package
@@ -47,7 +48,8 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     Args:
         selector: A variant as on the command line, `shaw_rpr[clip=8]`.
         dim: Width of the queries. The output has it, too, but without heads: then it has the width
-            of the source, which is read as it is.
+            of the source, which is read as it is. Heads that map nothing back, as those of `snail`,
+            have a width of their own; `output_width` of what is built says it.
         heads: Number of heads; None for raw states without projections, as in classic decoders, or
             for the number that a variant with heads of its own has.
         source_dim: Width of what is attended to; `dim` if not given.
@@ -66,7 +68,8 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
         attention_only: Leave out what a variant has besides its attention: an output layer, a
             loss, a decoder or an encoder of its own, or positions that are added to the input of a
             network, which `attention.variant.embed(x, offset)` adds.
-        projection_bias: Whether projections have biases, where heads have this as an option.
+        projection_bias: Whether projections have biases, where heads have this as an option and the
+            selector does not write it.
 
     Raises:
         UnknownName: No such variant, regime or implementation.
@@ -79,7 +82,13 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     code = impl_of(impl)
     for name, value in (("dim", dim), ("heads", heads), ("source_dim", source_dim)):
         _expect_at_least(1, name, value)
-    _expect_at_least(0, "layers_below", layers_below)
+    for name, value in (
+        ("source_vocab", source_vocab),
+        ("word_dim", word_dim),
+        ("relations", relations),
+        ("layers_below", layers_below),
+    ):
+        _expect_at_least(0, name, value)
     if regime in ("causal", "self") and source_dim not in (None, dim):
         raise InvalidConfig(
             f'with regime="{regime}" what is attended to are the queries, of width {dim}; leave '
@@ -107,8 +116,7 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
         below=tuple(range(layers_below or 0)),
         given=frozenset(given),
     )
-    if heads is not None:
-        spec = _with_heads(asked, spec, heads, projection_bias)
+    spec = _with_heads(asked, spec, heads, projection_bias)
     slot = build_slot(spec, place, impl=code)
     if not attention_only:
         _refuse_positions_of_the_input(asked, slot.variant)
@@ -129,6 +137,7 @@ def build_loss(
     Raises:
         UnknownName: No such loss.
         InvalidConfig: An option has a wrong value.
+        Refused: The loss has no meaning outside of a network of the bench, or needs a width.
     """
     load_all()
     sizes = LossSizes(source=source_dim, states=state_dim, embedded=word_dim)
@@ -147,7 +156,9 @@ def build_output(
 ) -> OutputLayer:
     """Build an output layer, `pointer_generator`, for a decoder of a user's own.
 
-    A lexicon is estimated from training pairs, before training: `layer.fit(pairs)`.
+    A lexicon is estimated from training pairs, before training: `layer.fit(pairs)`. In it id 0 is
+    padding, which translates to nothing, and 1 and 2 are the beginning and the end, which translate
+    to themselves as `unk` does: number the words of a model with a lexicon so.
 
     Args:
         selector: An output with its options; `bench list output` names them.
@@ -161,6 +172,7 @@ def build_output(
     Raises:
         UnknownName: No such output.
         InvalidConfig: An option has a wrong value, or the unknown word is not in the vocabulary.
+        Refused: The output is more than a layer, because it feeds the decoder.
     """
     load_all()
     for name, value in (("vocab", vocab), ("state_dim", state_dim), ("context_dim", context_dim)):
@@ -176,12 +188,27 @@ def build_output(
         source=source_dim or context_dim,
         source_vocab=vocab,
     )
-    return OutputLayer(registry.make(OUTPUTS, parse(selector), sizes))
+    chosen = parse(selector)
+    _refuse_feeding(chosen, sizes.source)
+    return OutputLayer(registry.make(OUTPUTS, chosen, sizes))
 
 
 def _expect_at_least(least: int, name: str, value: int | None) -> None:
-    if value is not None and (not isinstance(value, int) or value < least):
+    # a truth value is a whole number to Python
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and (not whole or value < least):
         raise InvalidConfig(f"{name} must be a whole number of at least {least}, got {value!r}.")
+
+
+def _refuse_feeding(asked: Selector, source_dim: int) -> None:
+    """Refuse an output that widens decoder inputs, which a layer behind the decoder never sees."""
+    found = registry.find(OUTPUTS, asked.name)
+    config = build_config(found.config, asked.options, asked.name)
+    if found.target.feed_width(config, source_dim):
+        raise Refused(
+            f"{asked} feeds the decoder with what it reads of the last word, which a layer behind "
+            "the decoder cannot; turn that off, as copynet[selective_read=false] does."
+        )
 
 
 def _refuse_more_than_attention(asked: Selector) -> None:
@@ -226,7 +253,7 @@ def _without_output_and_losses(spec: VariantSpec) -> VariantSpec:
     return replace(spec, axes={**spec.axes, "output": usual["output"], "loss": usual["loss"]})
 
 
-def _with_heads(asked: Selector, spec: VariantSpec, heads: int, bias: bool) -> VariantSpec:
+def _with_heads(asked: Selector, spec: VariantSpec, heads: int | None, bias: bool) -> VariantSpec:
     """Give the number of heads, and biases if they are wanted, to a variant with its own heads.
 
     Raises:
@@ -235,18 +262,28 @@ def _with_heads(asked: Selector, spec: VariantSpec, heads: int, bias: bool) -> V
     chosen = spec.axes["head"][0]
     if chosen.name == "auto":
         return spec
-    if "heads" not in chosen.options:
-        if heads == 1:
-            return spec
+    written = _written_of_heads(asked, spec)
+    options: dict[str, Value] = {}
+    if heads is not None and "heads" in chosen.options:
+        if written.get("heads", heads) != heads:
+            raise InvalidConfig(
+                f"{asked} and heads={heads} name two numbers of heads; leave one out."
+            )
+        options["heads"] = heads
+    elif heads not in (None, 1):
         raise InvalidConfig(
             f"{asked} has {chosen.name} heads, whose number is not an option; leave heads out."
         )
-    written = asked.options.get("heads")
-    for named in options_of(asked.options.get("head", ())):
-        written = named.options.get("heads", written)
-    if written is not None and written != heads:
-        raise InvalidConfig(f"{asked} and heads={heads} name two numbers of heads; leave one out.")
-    options: dict[str, Value] = {"heads": heads}
-    if bias and "bias" in chosen.options:
+    if bias and "bias" in chosen.options and "bias" not in written:
         options["bias"] = bias
     return replace(spec, axes={**spec.axes, "head": (chosen.with_options(**options),)})
+
+
+def _written_of_heads(asked: Selector, spec: VariantSpec) -> dict[str, Value]:
+    """Options of heads that a selector writes, behind its own name or behind that of the heads."""
+    target = spec.registered.target
+    main = target.main if isinstance(target, Recipe) else spec.registered.axis
+    found = dict(asked.options) if main == "head" else {}
+    for named in options_of(asked.options.get("head", ())):
+        found |= named.options
+    return found

@@ -1,6 +1,6 @@
 """A claim: a sentence of a source, and what rows must show for it to hold, fixed before the run.
 
-A claim names what is compared and by how much it must differ. It holds no result: the verdict is
+A claim names what is compared and by how much it must differ. It holds no verdict: that is
 computed from stored rows each time it is shown (ADR 20).
 """
 

@@ -11,7 +11,12 @@ import click
 @click.option(
     "--publish", is_flag=True, help="Leave out sentences of data sets without an open license."
 )
-@click.option("--export", is_flag=True, help="Write the tables as CSV and LaTeX too.")
+@click.option(
+    "--export",
+    is_flag=True,
+    help="Write ranked tables, timings, ablations, non-neural baselines, published numbers and the "
+    "list of cells as CSV too, and all but the list as LaTeX.",
+)
 @click.option(
     "--figures",
     type=click.Path(path_type=Path),

@@ -14,8 +14,9 @@ def harder_test(comparison: Comparison) -> Comparison | None:
     """The same comparison on the hardest stored part of its test; None where there is none.
 
     A part counts where every scored variant has it, and where a contender is significantly better
-    than uniform attention, so that there is something to compare. The error rate is divided among
-    the parts, of which any may be the one that is found.
+    than uniform attention, so that there is something to compare. So there is none where uniform
+    attention was not run. The error rate is divided among the parts, of which any may be the one
+    that is found.
     """
     for axis in SIZES:
         found = comparison.stored.parts(comparison.metric, axis)
@@ -42,7 +43,8 @@ def _ranked_by(comparison: Comparison, scores: BySeed, part: str) -> Comparison:
 
 
 def _shows_something(comparison: Comparison, level: float) -> bool:
+    """Whether something was learned there; without uniform attention nothing says so."""
     uniform = comparison.uniform_baseline
-    if uniform is None or uniform not in comparison.means:
-        return True
+    if uniform is None:
+        return False
     return any(comparison.p_better(name, uniform) < level for name in comparison.contenders)

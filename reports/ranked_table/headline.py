@@ -52,7 +52,8 @@ def about_the_headline(comparison: Comparison) -> str:
     if comparison.part:
         return (
             f"Nearly all variants are saturated on the whole test. So the table ranks by "
-            f"{comparison.part}, the hardest part on which something was learned. {PLANNED}"
+            f"{comparison.part}, the hardest part on which something is significantly better than "
+            f"uniform attention. {PLANNED}"
         )
     if comparison.plain is not None:
         return f"{explanation(comparison)} {PLANNED}"

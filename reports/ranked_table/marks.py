@@ -77,6 +77,12 @@ def is_about_longer_inputs(comparison: Comparison) -> bool:
     return is_made(comparison.whole.metric, "beyond_training")
 
 
+def validation_inputs(comparison: Comparison) -> str:
+    """On what variants are held against uniform attention, in words."""
+    longer = is_about_longer_inputs(comparison)
+    return "validation inputs longer than those of training" if longer else "validation"
+
+
 def legend_of_marks(found: Iterable[Comparison], certificates: Certificates) -> str:
     """What the marks of some tables mean, those alone that stand there; empty without any."""
     used: dict[str, str] = {}

@@ -41,9 +41,11 @@ def ranked_lines(
         intervals over seeds, and the 10% and 90% quantiles of rounds for `decode_step_time_ms`.
         `score` and `difference` have the extremes of their seeds, too, in `score_min`, `score_max`
         and `score_seeds`. `verdict` and `verdict_uniform` say how the tests against the baseline
-        and the uniform baseline ended; these, `p_adjusted` and `effect_size` are of the whole test
-        also where the table shows a part of it. `timed_seeds` counts the seeds behind times of
-        training.
+        and the uniform baseline ended; these, `p_adjusted`, `effect_size` and
+        `detectable_difference`, the least that 80% of runs would find, are of the whole test also
+        where the table ranks by a part of it or by steps. There `whole_score` is the score of the
+        whole test by `whole_metric`; both are empty elsewhere. `timed_seeds` counts the seeds
+        behind times of training.
     """
     lines = [
         line for comparison in found for line in _comparison_lines(comparison, costs, certificates)
@@ -102,8 +104,17 @@ def _line(
         "verdict": planned_text(comparison, variant, whole.baseline),
         "verdict_uniform": planned_text(comparison, variant, comparison.uniform_baseline),
         "effect_size": tested.effect_size if tested else math.nan,
+        "detectable_difference": against.detectable if against else math.nan,
+        **_of_the_whole_test(comparison, variant),
         **_costs(comparison, variant, costs, catalog.baseline),
     }
+
+
+def _of_the_whole_test(comparison: Comparison, variant: str) -> dict[str, Any]:
+    """The score by the declared metric; nothing where that is the score of the table."""
+    plain = comparison.plain
+    mean = plain.means.get(variant, NOTHING) if plain else NOTHING
+    return {"whole_metric": plain.metric if plain else "", **bounds("whole_score", mean)}
 
 
 def _costs(comparison: Comparison, variant: str, costs: Costs, base: str) -> dict[str, float | int]:

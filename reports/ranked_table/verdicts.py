@@ -12,6 +12,8 @@ OUTCOMES = ("better", "worse", "equivalent", "undecided")
 """In the order in which they are counted."""
 AT_EDGE = "at the ceiling or at chance"
 """Equivalent because both scores are the best, or chance, which shows nothing."""
+WHOLE_RANGE = "more than the whole range"
+"""In the place of a detectable difference that cannot be."""
 
 
 def verdict_text(decision: Decision | None) -> str:
@@ -105,11 +107,27 @@ def verdict_help(comparison: Comparison, decision: Decision | None) -> str:
         )
     if math.isfinite(found.effect_size):
         parts.append(f"Effect size {found.effect_size:.2g} standard deviations of one seed.")
-    if math.isfinite(decision.detectable):
-        parts.append(
-            f"Differences of {decision.detectable:.2g} {unit} or more are found in 80 % of runs."
-        )
+    detectable = detectable_text(decision.detectable, comparison.ranked_by.limits)
+    if detectable == WHOLE_RANGE:
+        parts.append(f"What is found in 80 % of runs is {WHOLE_RANGE} of the metric.")
+    elif detectable:
+        parts.append(f"Differences of {detectable} {unit} or more are found in 80 % of runs.")
     return " ".join(parts)
+
+
+def detectable_text(value: float, limits: tuple[float, float]) -> str:
+    """A detectable difference; one as large as the range of the metric cannot be.
+
+    >>> detectable_text(0.5, (0.0, 1.0)), detectable_text(1.02, (0.0, 1.0))
+    ('0.500', 'more than the whole range')
+
+    Args:
+        value: Smallest true difference that a test finds in 80% of runs; nothing if not finite.
+        limits: Least and greatest value of the metric.
+    """
+    if not math.isfinite(value):
+        return ""
+    return WHOLE_RANGE if value >= limits[1] - limits[0] else plain(value)
 
 
 def decision_counts(comparison: Comparison, reference: str | None = None) -> dict[str, int]:

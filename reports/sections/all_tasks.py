@@ -25,8 +25,8 @@ LEAST_CONTENDERS = 3
 LEAST_DIFFERING = 6
 """Uses of which means differ; a sign test of fewer can hardly be significant."""
 TOO_FEW = (
-    "There is no summary over all tasks: {told} in at least {least} tasks beside {baseline}. Most "
-    "variants of this run have a task of their own. Read each task by itself."
+    "There is no summary over all tasks: {told} in at least {least} tasks beside {baseline}. Read "
+    "each task by itself."
 )
 MOST_ROWS = 40
 HOW_TO_READ = (

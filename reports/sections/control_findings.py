@@ -1,8 +1,10 @@
 """What controls say of a comparison, in sentences: A/A control, uniform attention, and others."""
 
+from collections.abc import Iterator
+
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.marks import is_about_longer_inputs
+from reports.ranked_table.marks import is_about_longer_inputs, validation_inputs
 from reports.ranked_table.verdicts import planned
 from results.statistics import Ranked
 
@@ -17,32 +19,45 @@ def is_control(comparison: Comparison, line: Ranked) -> bool:
 
 def controls(comparison: Comparison) -> list[str]:
     """What the controls say: the A/A control must be tied with the baseline, others must not."""
-    label = comparison.catalog.label
+    label, known = comparison.catalog.label, comparison.catalog.variant
+    told = [*_about_aa_controls(comparison)]
     level = [
         line.variant
         for line in comparison.ranking
         if is_control(comparison, line)
+        and not known(line.variant).aa_control
         and not line.differs_from_best
         and not comparison.is_worse_by_plan(line.variant)
-    ]
-    aa_controls = [name for name in level if comparison.catalog.variant(name).aa_control]
-    told = [
-        f"{label(name)} is the baseline under another name. The two are tied, as they must be."
-        for name in aa_controls[:1]
     ]
     first = {line.variant for line in comparison.leading}
     turned = comparison.turned(comparison.ranking[0].variant)
     groups: dict[str, list[str]] = {}
     for name in level:
-        if name not in aa_controls:
-            place = "among the best" if name in first else "n.s. against the best"
-            place = "better than the best mean on common seeds" if name in turned else place
-            groups.setdefault(f"{place}{_beaten(comparison, name)}", []).append(label(name))
+        place = "among the best" if name in first else "n.s. against the best"
+        place = "better than the best mean on common seeds" if name in turned else place
+        groups.setdefault(f"{place}{_beaten(comparison, name)}", []).append(label(name))
     for said, lazy in groups.items():
         many = len(lazy) > 1
         subject = f"The control{'s' if many else ''} {join(lazy)} {'are' if many else 'is'}"
         told.append(f"{subject} {said.format(join(lazy))}.")
     return told
+
+
+def _about_aa_controls(comparison: Comparison) -> Iterator[str]:
+    """Whether the baseline differs from itself, by the test of the two on common seeds."""
+    for name, line in comparison.compared.items():
+        test = line.against_baseline
+        if not comparison.catalog.variant(name).aa_control or test is None:
+            continue
+        told = f"{comparison.catalog.label(name)} is the baseline under another name"
+        if test.outcome in ("better", "worse"):
+            yield (
+                f"{told}, and yet significantly {test.outcome} than it. So two trainings of the "
+                "same network differ here, and a significant difference in this table may be "
+                "chance."
+            )
+        else:
+            yield f"{told}. The two are tied, as they must be."
 
 
 def _beaten(comparison: Comparison, control: str) -> str:
@@ -78,15 +93,14 @@ def learned(comparison: Comparison) -> str:
     uniform_baseline = label(comparison.uniform_baseline)
     lost = {
         label(line.variant): comparison.lost_seeds(line.variant)
-        for line in comparison.ranking
+        for line in comparison.whole.ranking
         if not is_control(comparison, line)
     }
     never = [name for name, (bad, seeds) in lost.items() if seeds and bad == seeds]
     partly = [f"{name} ({bad} of {n})" for name, (bad, n) in lost.items() if 0 < bad < n]
     said = []
     longer = is_about_longer_inputs(comparison)
-    inputs = "validation inputs longer than those of training" if longer else "validation"
-    where = f"{uniform_baseline} on {inputs}"
+    where = f"{uniform_baseline} on {validation_inputs(comparison)}"
     if never and longer:
         said.append(f"In no seed above {where}: {join(never)}.")
     elif never:

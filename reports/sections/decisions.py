@@ -20,7 +20,7 @@ from reports.sections.not_shown import (
     on_checks,
     own_tests,
 )
-from reports.tested import tested_comparisons
+from reports.tested import is_input_ablation, tested_comparisons
 
 HYPOTHESES = (
     "A primary hypothesis is fixed before the run: a contender against the baseline, a contender "
@@ -97,16 +97,19 @@ def scope(folder: RunFolder) -> str:
 
 
 def _kinds_of_comparisons(folder: RunFolder) -> list[str]:
-    """How many comparisons are no evidence, test nothing, and are tested; nothing if all are."""
+    """How many comparisons are of each kind, those that are tested last; nothing if all are."""
     checks = sum(bool(one.pipeline_check) for one in folder.comparisons)
+    ablations = sum(map(is_input_ablation, folder.comparisons))
     tested = len(tested_comparisons(folder))
-    rest = len(folder.comparisons) - checks - tested if tested else 0
+    rest = len(folder.comparisons) - checks - ablations - tested if tested else 0
     parts = [
         (checks, "is a pipeline check" if checks == 1 else "are pipeline checks"),
+        (ablations, "is an input ablation" if ablations == 1 else "are input ablations"),
         (rest, f"{'has' if rest == 1 else 'have'} no hypothesis to test"),
         (tested, f"{'is' if tested == 1 else 'are'} tested"),
     ]
-    return [f"{count} {what}" for count, what in parts if count] if checks or rest else []
+    apart = checks or ablations or rest
+    return [f"{count} {what}" for count, what in parts if count] if apart else []
 
 
 def _of_all(folder: RunFolder) -> list[str]:

@@ -10,7 +10,13 @@ from reports.folder import RunFolder
 from reports.missing_values import dash
 from reports.numbers import plain
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.verdicts import AT_EDGE, OUTCOMES, decision_counts, planned
+from reports.ranked_table.verdicts import (
+    AT_EDGE,
+    OUTCOMES,
+    decision_counts,
+    detectable_text,
+    planned,
+)
 from reports.sections.mixed_environments import places_of
 from results.statistics import MOST_SEEDS, Decision
 
@@ -155,9 +161,8 @@ def _detectable(value: float, limits: tuple[float, float], title: str) -> TableC
     """A difference as large as the range of the metric cannot be, whatever it is."""
     if math.isinf(value):
         return dash(f"{title}: detectable difference, {NO_SPREAD}")
-    if value >= limits[1] - limits[0]:
-        return TableCell(text="more than the whole range", sort=value)
-    return _number(value)
+    text = detectable_text(value, limits)
+    return TableCell(text=text or NO_VALUE, sort=value if text else "")
 
 
 def _seeds(undecided: Sequence[Decision], title: str) -> TableCell:

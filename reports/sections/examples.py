@@ -1,7 +1,7 @@
 """Attention maps and sample outputs from the artifacts of the run."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reports.blocks import AnsweredExample, Block, Paragraph, SampleBlock, Section, clean
@@ -55,15 +55,21 @@ def attention_section(folder: RunFolder, legend: Legend, *, publish: bool) -> Se
             words = {
                 "title": f"Attention maps: {name}",
                 "description": "Weights of each variant, source across, output down.",
-                "caption": "Black is 0, white is 1. Each row is one output token. Small squares "
-                "are the gold alignment, which the first map shows alone. "
-                f"Task {folder.catalog.task_label(task)}, seed {seed_of(found)}.",
+                "caption": _caption(folder.catalog.task_label(task), seed_of(found), maps),
             }
             if maps:
                 blocks.append(attention_maps(f"attention-{len(blocks) + 1}", words, maps))
     if not blocks:
         blocks.append(Paragraph("No attention map was stored."))
     return Section(key="attention", title="Attention maps", blocks=tuple(blocks))
+
+
+def _caption(task: str, seed: int, maps: Sequence[Map]) -> str:
+    """How to read the maps; a task with a gold alignment has it as the first one."""
+    told = "Black is 0, white is 1. Each row is one output token."
+    if any(one.is_gold for one in maps):
+        told += " Small squares are the gold alignment, which the first map shows alone."
+    return f"{told} Task {task}, seed {seed}."
 
 
 def seed_of(found: Found) -> int:

@@ -15,6 +15,7 @@ from reports.ranked_table.marks import is_about_longer_inputs
 from reports.ranked_table.verdicts import against_ranks, why_untested
 from reports.sections.control_findings import controls, is_control, learned
 from reports.sections.speed_findings import speed_sentences
+from reports.tested import kinds_without_evidence
 from results.statistics import Interval, Ranked
 
 PARITY = 0.01
@@ -37,16 +38,19 @@ def findings_section(folder: RunFolder) -> Section | None:
 
 def _overall(comparisons: Sequence[Comparison]) -> str:
     everything = [comparison for comparison in comparisons if comparison.ranking]
-    ranked = [one for one in everything if not one.pipeline_check]
+    kinds = kinds_without_evidence(everything)
+    ranked = [one for one in everything if one.was_to_decide]
     if not ranked:
-        return "Choose nothing from this run. All of its comparisons are pipeline checks."
+        told = " or ".join(f"{kind}s" for kind in kinds)
+        return f"Choose nothing from this run. All of its comparisons with scores are {told}."
     tested = [comparison for comparison in ranked if _repeated(comparison)]
     if not tested:
         return "Choose nothing from this run. One seed each cannot show a significant difference."
     many = len(tested) > 1
     count = f"{len(tested)} comparisons" if many else "the one comparison"
-    if len(ranked) < len(everything):
-        count += " that are no pipeline checks" if many else " that is no pipeline check"
+    if kinds:
+        none = " and ".join(f"no {kind}{'s' if many else ''}" for kind in kinds)
+        count += f" that {'are' if many else 'is'} {none}"
     entered = [
         {line.variant for line in comparison.ranking if not is_control(comparison, line)}
         for comparison in tested
@@ -286,15 +290,14 @@ def _step(step: Interval) -> str:
 
 
 def _against_baseline(comparison: Comparison) -> str:
-    if comparison.baseline is None or comparison.baseline not in comparison.compared:
-        base = comparison.catalog.label(comparison.catalog.baseline) or "a baseline"
-        return f"Nothing is tested against {base}: {why_untested(comparison)}."
-    label = comparison.catalog.label
-    whole = comparison.whole.compared
-    ranked = [whole[line.variant] for line in comparison.ranking if line.variant in whole]
-    better = [line.variant for line in ranked if line.better_than_baseline]
-    worse = [line.variant for line in ranked if line.worse_than_baseline]
-    base = label(comparison.baseline)
+    """What the planned tests say of all that has a score, whatever the table ranks by."""
+    whole, label = comparison.whole, comparison.catalog.label
+    if whole.baseline is None or whole.baseline not in whole.compared:
+        base = label(comparison.catalog.baseline) or "a baseline"
+        return f"Nothing is tested against {base}: {why_untested(whole)}."
+    better = [line.variant for line in whole.ranking if line.better_than_baseline]
+    worse = [line.variant for line in whole.ranking if line.worse_than_baseline]
+    base = label(whole.baseline)
     parts = [
         f"Significantly better than {base}: {join([label(name) for name in better])}."
         if better
@@ -349,9 +352,10 @@ def _parity(comparison: Comparison, leaders: Iterable[Ranked]) -> str:
 
 
 def _holes(comparison: Comparison) -> str:
+    """Who has no score on the whole test; a table by another metric may have still fewer lines."""
     empty = [
         comparison.catalog.label(name)
         for name in comparison.variants
-        if name not in comparison.scores
+        if name not in comparison.whole.scores
     ]
     return f"Without a score: {join(empty)}." if empty else ""

@@ -68,9 +68,18 @@ def several_commits(folder: RunFolder, comparisons: Sequence[Comparison]) -> lis
 
 
 def shared_facts(folder: RunFolder, comparison: Comparison) -> list[str]:
-    """Commit, torch and processor, each where all cells of a comparison share it."""
+    """Commit, torch and processor, each where it is known and the same in all cells."""
     found = {title: _values(folder, comparison, title) for title in FACTS}
-    return [f"{title} {next(iter(one))}" for title, one in found.items() if len(one) == 1]
+    return [
+        f"{title} {next(iter(one))}"
+        for title, one in found.items()
+        if len(one) == 1 and _unknown(title) not in one
+    ]
+
+
+def _unknown(title: str) -> str:
+    """What stands for a fact that no environment tells."""
+    return f"an unknown {title}"
 
 
 def _values(
@@ -82,7 +91,7 @@ def _values(
     found: dict[str, set[tuple[str, int]]] = {}
     for variant, seed, device, name in zip(*columns, strict=True):
         value = FACTS[title](folder.environments.get(str(name), {}), str(device))
-        found.setdefault(value or f"an unknown {title}", set()).add((str(variant), int(seed)))
+        found.setdefault(value or _unknown(title), set()).add((str(variant), int(seed)))
     return found
 
 

@@ -10,7 +10,7 @@ from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlo
 from reports.folder import RunFolder
 from reports.numbers import Seen, counted, with_interval
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.marks import is_about_longer_inputs
+from reports.ranked_table.marks import validation_inputs
 from reports.ranked_table.saturation import edge
 from reports.ranked_table.verdicts import planned, planned_text
 from reports.tested import tested_comparisons
@@ -143,7 +143,8 @@ def _row_of_check(comparison: Comparison, variant: str) -> tuple[TableCell, ...]
     known, base = comparison.catalog, comparison.baseline
     sign = -1.0 if comparison.better == "lower" else 1.0
     why = known.fact(variant, "does_not_show") or NO_REASON
-    if base in comparison.means and sign * fmean(comparison.differences(variant, base)) > 0:
+    gaps = comparison.differences(variant, base)  # none where the two share no seed
+    if gaps and sign * fmean(gaps) > 0:
         why = BETTER_MEAN
     return (
         TableCell(text=known.label(variant), href=known.url(variant)),
@@ -183,6 +184,4 @@ def _never(found: OwnTest) -> str:
     """A reason is no explanation of a variant that knows no more than uniform attention."""
     if not found.comparison.lost_every_seed(found.variant):
         return ""
-    longer = is_about_longer_inputs(found.comparison)
-    inputs = "validation inputs longer than those of training" if longer else "validation"
-    return f"; in no seed above uniform attention on {inputs}"
+    return f"; in no seed above uniform attention on {validation_inputs(found.comparison)}"

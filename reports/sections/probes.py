@@ -12,7 +12,7 @@ from bench.api.selector import parse
 from reports.blocks import NO_VALUE, Block, Column, Paragraph, Section, TableBlock, TableCell, clean
 from reports.catalog import uncapitalized
 from reports.folder import RunFolder
-from reports.numbers import with_interval
+from reports.numbers import Seen, with_interval
 from reports.prose import join
 from reports.ranked_table.grouping import distinguished
 from results.comparable import SAME, SPLITS, comparable
@@ -25,7 +25,7 @@ MOST_VALUES = 3
 """Values of a probe on the first page, from the most telling one on."""
 
 
-class Seen(NamedTuple):
+class Probed(NamedTuple):
     """What one probe saw in networks that may be compared."""
 
     task: str
@@ -45,9 +45,11 @@ def probes_section(folder: RunFolder) -> Section | None:
     if not found:
         return None
     lead = Paragraph(
-        "Means over seeds, with a 95% t interval where seeds differ. Each probe looked at the "
-        f"first {_examples(folder)} test examples of every trained model, in whole batches. Tests "
-        "begin with their shortest inputs, so that these are the shortest where lengths differ."
+        "Means over seeds, with a 95% t interval where seeds differ. Where an interval would leave "
+        "the range of the metric, the lowest and the highest seed follow the mean. Each probe "
+        f"looked at the first {_examples(folder)} test examples of every trained model, in whole "
+        "batches. Tests begin with their shortest inputs, so that these are the shortest where "
+        "lengths differ."
     )
     tables: list[Block] = [
         _table(folder, f"{seen.task}: {seen.probe}", seen.single, at)
@@ -79,8 +81,9 @@ def probed_section(folder: RunFolder) -> Section | None:
     if not tables:
         return None
     lead = Paragraph(
-        "The first values of each probe, means over seeds with a 95% t interval; the others are "
-        "among the details. Nothing here is tested."
+        "The first values of each probe, means over seeds with a 95% t interval, or with the "
+        "lowest and the highest seed where an interval would leave the range; the others are among "
+        "the details. Nothing here is tested."
     )
     title = "What the attention does, in short"
     return Section(key="probed", title=title, blocks=(lead, *tables), group="summary")
@@ -114,7 +117,7 @@ def probes_text(folder: RunFolder) -> str:
         first = seen.single[seen.single["metric"] == metric]
         for variant, values in first.groupby("variant", sort=True):
             known, label = folder.catalog.metric(metric), folder.catalog.label(str(variant))
-            value = _entry(values["value"]).text
+            value = _entry(values["value"], known.limits).text
             lines.append([seen.task, seen.probe, label, known.axis, value])
     if not lines:
         return ""
@@ -125,7 +128,7 @@ def probes_text(folder: RunFolder) -> str:
     return f"{table}\nAll values are in the report under “What the attention does”."
 
 
-def _seen(folder: RunFolder) -> Iterator[Seen]:
+def _seen(folder: RunFolder) -> Iterator[Probed]:
     """What ended well, by task, probe and what may be compared.
 
     A mean is over seeds of one setting: not over networks, options of the probe, or formats.
@@ -143,7 +146,7 @@ def _seen(folder: RunFolder) -> Iterator[Seen]:
     names = [f"{task}: {probe}" for task, (probe, _) in zip(tasks, groups, strict=True)]
     more = distinguished([group for _, group in groups], names)
     for task, (probe, group), apart in zip(tasks, groups, more, strict=True):
-        yield Seen(task, clean(probe) + apart, rows[rows["cell"].isin(group["cell"])])
+        yield Probed(task, clean(probe) + apart, rows[rows["cell"].isin(group["cell"])])
 
 
 def _probe(protocol: str) -> str:
@@ -172,7 +175,10 @@ def _table(folder: RunFolder, title: str, rows: pd.DataFrame, at: int) -> TableB
     lines = [
         (
             TableCell(text=folder.catalog.label(str(variant))),
-            *(_entry(group[group["metric"] == name]["value"]) for name in metrics),
+            *(
+                _entry(group[group["metric"] == name]["value"], folder.catalog.metric(name).limits)
+                for name in metrics
+            ),
         )
         for variant, group in rows.groupby("variant", sort=True)
     ]
@@ -192,7 +198,7 @@ def _curve(folder: RunFolder, where: str, rows: pd.DataFrame, at: int) -> TableB
     lines = [
         (
             TableCell(text=folder.catalog.label(str(variant))),
-            *(_entry(group[group["x"] == x]["value"]) for x in places),
+            *(_entry(group[group["x"] == x]["value"], known.limits) for x in places),
         )
         for variant, group in rows.groupby("variant", sort=True)
     ]
@@ -209,9 +215,10 @@ def _curve(folder: RunFolder, where: str, rows: pd.DataFrame, at: int) -> TableB
     )
 
 
-def _entry(values: pd.Series) -> TableCell:
-    if values.empty:
+def _entry(stored: pd.Series, limits: tuple[float, float]) -> TableCell:
+    if stored.empty:
         return TableCell(text=NO_VALUE)
-    found = t_interval([float(value) for value in values])
-    text = with_interval(found.estimate, found.low, found.high)
+    values = [float(value) for value in stored]
+    found, seen = t_interval(values), Seen.of(values)
+    text = with_interval(found.estimate, found.low, found.high, limits=limits, seen=seen)
     return TableCell(text=text, sort=found.estimate)

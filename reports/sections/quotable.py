@@ -33,6 +33,7 @@ CAPTION = (
     "seed where an interval would leave the range. The square is the baseline, the triangle a "
     "control. {test}."
 )
+NO_RED = " Variants with a red certificate are left out."
 
 
 def quotable_section(folder: RunFolder) -> Section | None:
@@ -54,12 +55,17 @@ def quotable_section(folder: RunFolder) -> Section | None:
 
 def _is_quotable(comparison: Comparison) -> bool:
     few = [len(comparison.scores[name]) for name in comparison.contenders]
-    return bool(few) and min(few) >= LEAST_SEEDS and len(comparison.scores) <= MOST_VARIANTS
+    return bool(few) and min(few) >= LEAST_SEEDS and len(_ordered(comparison)) <= MOST_VARIANTS
 
 
 def _ordered(comparison: Comparison) -> list[str]:
+    """Variants with a score and no red certificate, best mean first."""
     sign = 1.0 if comparison.better == "lower" else -1.0
-    means = {name: fmean(found.values()) for name, found in comparison.scores.items() if found}
+    means = {
+        name: fmean(found.values())
+        for name, found in comparison.scores.items()
+        if found and name not in comparison.red
+    }
     return sorted(means, key=lambda name: sign * means[name])
 
 
@@ -76,13 +82,15 @@ def _figure(at: int, comparison: Comparison) -> Block:
         lines.append(one)
     test = stands_for(comparison)
     caption = CAPTION.format(seeds=_many(comparison), test=capitalized(test))
+    if comparison.red.keys() & comparison.scores.keys():
+        caption += NO_RED
     said = (f"{metric.title}: {comparison.title}", caption, metric.axis)
     return scores_figure(f"quotable-{at}", said, lines, metric.limits)
 
 
 def _many(comparison: Comparison) -> str:
-    """Seeds of its variants: one number, or the least and the most."""
-    return least_to_most([len(found) for found in comparison.scores.values() if found])
+    """Seeds of the variants that are shown: one number, or the least and the most."""
+    return least_to_most([len(comparison.scores[name]) for name in _ordered(comparison)])
 
 
 def _paragraph(folder: RunFolder, comparison: Comparison) -> str:

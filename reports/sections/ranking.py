@@ -45,10 +45,10 @@ HOW_TO_READ = {
     ),
     "Ranks": (
         "Lines are in the order of their means. Of equal means the baseline is first, then the "
-        "variant with fewer parameters. Lines of one rank are tied and marked =: no two of them "
-        "differ significantly by the same test, after Holm's correction over all pairs. The first "
-        "rank is in bold, except for variants of which no seed has learned, or that are worse "
-        "than a baseline of this rank by the planned test. A line on a later rank "
+        "variant with fewer parameters. Lines of one rank are tied and marked =: none of them is "
+        "significantly worse than one above it by the same test, after Holm's correction over all "
+        "pairs. The first rank is in bold, except for variants of which no seed has learned, or "
+        "that are worse than a baseline of this rank by the planned test. A line on a later rank "
         "may still be tied with the best, and is then marked so. A tie does not show that two "
         "variants are equal. The correction over all pairs is the stricter one, so a line may be "
         "tied with the baseline here and be better or worse by the planned test; it is marked then."

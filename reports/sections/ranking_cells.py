@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from reports.blocks import NO_VALUE, TableCell
 from reports.folder import RunFolder
 from reports.missing_values import NO_SPREAD, dash, why_no_score, why_no_speed
-from reports.numbers import between, percent, plain, probability, scaled
+from reports.numbers import between, percent, probability, scaled
 from reports.ranked_table.comparison import Comparison
 from reports.ranked_table.rows import interval_text
 from reports.ranked_table.steps_to_threshold import not_reached
-from reports.ranked_table.verdicts import planned, verdict_help
+from reports.ranked_table.verdicts import detectable_text, planned, verdict_help
 
 
 class RankedLine(NamedTuple):
@@ -110,12 +110,9 @@ def detectable_cell(line: RankedLine) -> TableCell:
     """What the test against the baseline would find in 80% of runs."""
     whole = line.comparison.whole
     decision = planned(whole, line.variant, whole.baseline)
-    limits = whole.ranked_by.limits
-    if decision is None or not math.isfinite(decision.detectable):
-        return TableCell(text=NO_VALUE, sort="")
-    if decision.detectable >= limits[1] - limits[0]:
-        return TableCell(text="more than the whole range", sort=decision.detectable)
-    return TableCell(text=plain(decision.detectable), sort=decision.detectable)
+    value = math.nan if decision is None else decision.detectable
+    text = detectable_text(value, whole.ranked_by.limits)
+    return TableCell(text=text or NO_VALUE, sort=value if text else "")
 
 
 def against_cell(reference: str) -> Callable[[RankedLine], TableCell]:

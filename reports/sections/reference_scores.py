@@ -7,7 +7,7 @@ import pandas as pd
 from bench.api.comparison import PublishedResult
 from reports.blocks import Block, Column, Paragraph, TableBlock, TableCell, clean, safe_url
 from reports.folder import RunFolder
-from reports.numbers import counted, digits_for, plain, with_interval
+from reports.numbers import Seen, counted, digits_for, plain, with_interval
 from reports.ranked_table.comparison import Comparison
 from results.statistics import Interval, t_interval
 
@@ -34,7 +34,7 @@ def without_sentence(comparison: Comparison) -> str:
     levels = without_levels(comparison)
     if not levels:
         return ""
-    values = ", ".join(f"{name} {level_text(level)}" for name, level in levels.items())
+    values = ", ".join(f"{name} {level_text(comparison, name)}" for name in levels)
     unit = comparison.ranked_by.unit
     told = f"Non-neural baseline: {values}{f' ({unit})' if unit else ''}."
     if comparison.better == "none" or not comparison.contenders:
@@ -55,11 +55,13 @@ def without_levels(comparison: Comparison) -> dict[str, Interval]:
     return {name: t_interval([*values.values()]) for name, values in comparison.without.items()}
 
 
-def level_text(level: Interval) -> str:
-    """A value that only differs between seeds where the data do."""
+def level_text(comparison: Comparison, name: str) -> str:
+    """Mean of a non-neural baseline, which only differs between seeds where the data do."""
+    values = [*comparison.without[name].values()]
+    level, limits = t_interval(values), comparison.ranked_by.limits
     if digits_for(level.half_width) > 4:
         return plain(level.estimate)
-    return with_interval(level.estimate, level.low, level.high)
+    return with_interval(level.estimate, level.low, level.high, limits=limits, seen=Seen.of(values))
 
 
 def _published_results(comparison: Comparison) -> TableBlock:

@@ -1,10 +1,16 @@
-"""Who is faster than the baseline, in sentences."""
+"""Who is faster or slower than the baseline, in sentences."""
+
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 
 import pandas as pd
 
 from reports.folder import RunFolder
 from reports.prose import join
 from reports.speed_rows import ONE_LINE, TIMED_TOGETHER, place_text
+
+OTHER_SIDE = {"FAST": "SLOW", "SLOW": "FAST"}
+SAID = {"FAST": "faster", "SLOW": "slower"}
 
 
 def speed_sentences(folder: RunFolder) -> list[tuple[str, str]]:
@@ -43,18 +49,37 @@ def _ratio(line: "pd.Series[float]", longest: float) -> str:
     return f"{line['name']} (×{line['ratio']:.3g}{at})"
 
 
-def _crossings(folder: RunFolder, here: pd.DataFrame) -> list[str]:
-    """Who is slower than the baseline at one length and faster from another one on."""
-    found = []
-    for _, line in here[here["verdict"] == "FAST"].iterrows():
-        same = [*ONE_LINE, "metric"]
-        mine = folder.speed[(folder.speed[same] == line[same]).all(axis=1)]
-        mine = mine.sort_values("length")
-        slow = mine[mine["verdict"] == "SLOW"]["length"]
-        if slow.empty:
-            continue
-        first = mine[(mine["length"] > slow.max()) & (mine["verdict"] == "FAST")]["length"].min()
-        found.append(
-            f"{line['name']} is slower up to length {slow.max():g} and faster from {first:g} on."
-        )
-    return found
+def _crossings(folder: RunFolder, here: pd.DataFrame) -> Iterator[str]:
+    """Whose times cross those of the baseline between two lengths, in either direction."""
+    same, groups = [*ONE_LINE, "metric"], dict[str, list[str]]()
+    for last in OTHER_SIDE:
+        for _, line in here[here["verdict"] == last].iterrows():
+            mine = folder.speed[(folder.speed[same] == line[same]).all(axis=1)]
+            mine = mine.sort_values("length")
+            told = _crossing(dict(zip(mine["length"], mine["verdict"], strict=True)))
+            groups.setdefault(told, []).append(str(line["name"]))
+    for told, names in groups.items():
+        if told:
+            yield f"{join(names, len(names))} {'is' if len(names) == 1 else 'are'} {told}."
+
+
+def _crossing(verdicts: Mapping[float, str]) -> str:
+    """Where a variant is on the one side and from where on it is on the other; empty for no such.
+
+    >>> _crossing({256: "SLOW", 1024: "AMBIGUOUS", 4096: "FAST"})
+    'slower up to length 256 and faster from 4096 on'
+    >>> _crossing({256: "SLOW", 1024: "FAST", 4096: "SLOW"})
+    'faster at length 1024 and slower from 4096 on'
+
+    Args:
+        verdicts: By length, in order; the last is FAST or SLOW.
+    """
+    last = [*verdicts.values()][-1]
+    before = [length for length, one in verdicts.items() if one == OTHER_SIDE[last]]
+    if not before:
+        return ""
+    shorter = [length for length in verdicts if length <= before[-1]]
+    at = join([f"{length:g}" for length in before], len(before))
+    where = f"up to length {before[-1]:g}" if before == shorter else f"at length {at}"
+    since = [*takewhile(lambda length: verdicts[length] == last, reversed([*verdicts]))][-1]
+    return f"{SAID[OTHER_SIDE[last]]} {where} and {SAID[last]} from {since:g} on"

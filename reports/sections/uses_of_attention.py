@@ -8,7 +8,7 @@ from reports.folder import RunFolder
 from reports.needs import beats
 from reports.prose import join
 from reports.ranked_table.comparison import Comparison
-from reports.ranked_table.marks import RULE_MARK
+from reports.ranked_table.marks import RULE_MARK, validation_inputs
 from reports.ranked_table.steps_to_threshold import not_reached
 from reports.sections.reference_scores import level_text, without_levels
 
@@ -162,7 +162,7 @@ def _without(comparison: Comparison) -> TableCell:
     levels = without_levels(comparison)
     first = next(iter(levels), "")
     return TableCell(
-        text=f"{first} {level_text(levels[first])}" if first else NO_VALUE,
+        text=f"{first} {level_text(comparison, first)}" if first else NO_VALUE,
         marks=(RULE_MARK,) if comparison.ceiling else (),
         sort=levels[first].estimate if first else "",
     )
@@ -210,9 +210,8 @@ def verdict(comparison: Comparison) -> str:
     parts += [f"worse than {join(ahead)} on common seeds"] if ahead else []
     parts += [f"n.s. against {join(level)}"] if level else []
     if comparison.lost_every_seed(best) and comparison.uniform_baseline:
-        parts.append(
-            f"no seed above {comparison.catalog.label(comparison.uniform_baseline)} on validation"
-        )
+        uniform = comparison.catalog.label(comparison.uniform_baseline)
+        parts.append(f"no seed above {uniform} on {validation_inputs(comparison)}")
     return "; ".join(parts) or "nothing to compare with"
 
 

@@ -66,7 +66,7 @@ class Finding:
     still: bool = False
     """Whether a difference was expected, and no seed has any."""
     cramped: bool = False
-    """Whether it is too small, and the metric leaves no room for one that is large enough."""
+    """Whether it is too small, and the metric leaves little or no room for a larger one."""
     unlearned: bool = False
     """Whether a network has not learned what the contrast asks of it."""
 

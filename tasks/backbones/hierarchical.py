@@ -16,14 +16,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch
 from bench.api.build import SlotPlace
 from bench.api.call import Attended
 from bench.api.capabilities import Capability
 from bench.api.config import Config, IntRange
-from bench.api.encoder import ENCODERS, Encoder
+from bench.api.encoder import Encoder
 from bench.api.errors import Refused
 from bench.api.noise import Noise
 from bench.api.output import OutputSizes
@@ -32,6 +31,7 @@ from bench.api.selector import Selector
 from bench.api.slot import Slot
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
+from tasks.backbones.every_word import encoder_of_every_word
 from tasks.backbones.sentences import Sentences, split_sentences
 
 OTHER_DRAWS = 0x5E47E4CE
@@ -47,7 +47,7 @@ class HierarchicalBackboneConfig(Config):
     hidden: Annotated[int, IntRange(16, 512, log=True)] = 64
     """Width of encoder states on both levels, both directions together."""
     encoder: Selector = Selector("birnn")
-    """How states are made on both levels."""
+    """How states are made on both levels, one for each word and for each sentence."""
 
 
 class Level(nn.Module):
@@ -102,7 +102,7 @@ class Hierarchical(Backbone):
         def level(
             name: str, input_width: int, capabilities: frozenset[Capability], vocab: int
         ) -> Level:
-            encoder = registry.make(ENCODERS, config.encoder, input_width, width)
+            encoder = encoder_of_every_word("hierarchical", config.encoder, input_width, width)
             place = SlotPlace(
                 regime="pool",
                 query_width=encoder.output_width,

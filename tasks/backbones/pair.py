@@ -14,13 +14,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from bench.api import registry
 from bench.api.backbone import Backbone, BackboneParts
 from bench.api.batch import Batch, Text
 from bench.api.build import SlotPlace, build_slot
 from bench.api.call import Attended, Regime
 from bench.api.config import Config, FloatRange, IntRange, Legal
-from bench.api.encoder import ENCODERS
 from bench.api.errors import Refused
 from bench.api.output import OutputSizes
 from bench.api.registry import Citation, register
@@ -30,6 +28,7 @@ from bench.api.slot import Slot
 from bench.api.source import Memory
 from bench.api.trace import Mode, Trace
 from tasks.backbones.dropout import Dropout
+from tasks.backbones.every_word import encoder_of_every_word
 
 ATTEND = "decomposable"
 INTRA = "decomposable[position=distance_bias]"
@@ -45,7 +44,7 @@ class PairConfig(Config):
     hidden: Annotated[int, IntRange(16, 512, log=True)] = 64
     """Width of projected tokens and of both layers of G and H."""
     encoder: Selector = Selector("embed")
-    """How token states are made; `embed` keeps a text a bag of words."""
+    """How token states are made, one for each; `embed` keeps a text a bag of words."""
     intra: bool = False
     """Whether each token is first joined to what it reads in its own text (the `self` slot)."""
     null: bool = True
@@ -94,7 +93,9 @@ class PairNetwork(Backbone):
         if self.held == "self" and not config.intra:
             raise Refused("the self slot of pair is its intra-sentence attention; add intra=true.")
         self.embedding = nn.Embedding(sizes.source_vocabs[0], config.embedding, padding_idx=0)
-        self.encoder = registry.make(ENCODERS, config.encoder, config.embedding, config.hidden)
+        self.encoder = encoder_of_every_word(
+            "pair", config.encoder, config.embedding, config.hidden
+        )
         width = config.hidden
         self.to_states = nn.Linear(self.encoder.output_width, width, bias=False)
         self.null = nn.Parameter(torch.randn(config.embedding)) if config.null else None

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bench.api import registry
+from bench.api.axes import DEFAULTS
 from bench.api.backbone import Backbone, BackboneParts, Generated
 from bench.api.batch import Batch
 from bench.api.build import SlotPlace
@@ -21,6 +22,8 @@ from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.decoder import DECODERS, DecoderSizes, DecoderState, Steps, join_steps
 from bench.api.encoder import ENCODERS, SOURCE_ORDERS, Encoded, Encoder
+from bench.api.errors import Refused
+from bench.api.output import OUTPUTS, Output
 from bench.api.registry import register
 from bench.api.search import SEARCHES, Said
 from bench.api.selector import Selector
@@ -57,7 +60,7 @@ class RnnSeq2SeqConfig(Config):
     decoder: Selector = Selector("luong")
     """Decoder: where attention enters it."""
     combiner: Selector = Selector("concat")
-    """How several sources are read."""
+    """How several sources are read; a decoder that does not attend reads none and ignores it."""
     summaries: Literal["basic", "child_sum", "none"] = "basic"
     """How the summaries of the sources start the decoder: side by side, gated, or not at all, so
     that its first state is learned and the same for every source."""
@@ -66,7 +69,9 @@ class RnnSeq2SeqConfig(Config):
     search: Selector = Selector("greedy")
     """How words are chosen when decoding."""
     projection: Precision = "float32"
-    """Precision of the product with the vocabulary matrix."""
+    """`bfloat16` takes the product with the vocabulary matrix in bfloat16, and leaves logits so for
+    the output to widen. `precision=bfloat16` takes this product in bfloat16, too; then `float32`
+    here says only that logits are widened at once."""
     precision: Precision = "float32"
     """Of all products with weights: recurrent layers, projections of heads, output layers."""
 
@@ -122,6 +127,8 @@ class RnnSeq2Seq(Backbone):
                 source=encoders[0].output_width,
             )
         )
+        if self.decoder.sampling > 0:
+            _refuse_other_words(config.decoder, self.output)
 
     @classmethod
     def given(cls, config: RnnSeq2SeqConfig) -> frozenset[Capability]:
@@ -173,8 +180,8 @@ class RnnSeq2Seq(Backbone):
     ) -> tuple[Float[Tensor, "B T Df"], Steps]:
         """One word after the other, where an input depends on the prediction before it.
 
-        An output may feed the decoder with what it computes from the last word; a decoder may draw
-        some inputs from the network's own last prediction.
+        An output may feed the decoder with what it computes from the last word. A decoder may draw
+        some inputs from the network's own last prediction, which is then a softmax that feeds none.
         """
         carried = self.output.begin(batch, memories)
         words = list(self._heard(batch).split(1, 1))
@@ -185,7 +192,6 @@ class RnnSeq2Seq(Backbone):
         for t in range(len(given)):
             if t > 0 and drawn is not None and bool(drawn[:, t].any()):
                 said = self._said(found[-1], read[-1], mode, t)
-                words[t] = torch.where(drawn[:, t], said, words[t])
                 fresh = self.dropout(self.target_embedding(said))
                 given[t] = torch.where(drawn[:, t, None], fresh, given[t])
             states = found[-1].states if found else None
@@ -265,6 +271,20 @@ class RnnSeq2Seq(Backbone):
     def variant_slots(self) -> tuple[Slot, ...]:
         """One slot a source, or one for all."""
         return self.decoder.slots
+
+
+def _refuse_other_words(decoder: Selector, output: Output) -> None:
+    """Refuse to draw inputs from a prediction that is not the network's.
+
+    Raises:
+        Refused: The output says words by more than a softmax of the logits.
+    """
+    if type(output) is not registry.find(OUTPUTS, DEFAULTS["output"]).target:
+        raise Refused(
+            f"{decoder.name}: sampling draws words from the softmax of the output layer, and "
+            f"{type(output).__name__} gives words other probabilities; use "
+            f"decoder={decoder.name}[sampling=0.0]."
+        )
 
 
 def _attach(parts: BackboneParts, embedded: int, query_width: int, source_width: int) -> Slot:

@@ -35,7 +35,7 @@ class BlockConfig(Config):
     """Layer normalization before or after each sublayer; the 2017 paper has `post`."""
     norm_form: Literal["biased", "unbiased"] = "biased"
     """PyTorch's layer normalization, or that of the Annotated Transformer: unbiased deviation, to
-    which epsilon is added."""
+    which epsilon is added. `norm=off` has neither."""
     residual: bool = True
     """Whether sublayers are added to their input."""
     feed_forward: int = 4

@@ -20,6 +20,7 @@ from bench.api.build import SlotPlace
 from bench.api.capabilities import Capability
 from bench.api.config import FloatRange
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.output import Output
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
 from bench.api.slot import Slot
@@ -49,9 +50,11 @@ class TransformerDecoderConfig(BlockConfig):
 
     stack: tuple[Selector, ...] = (Selector(OWN),)
     """What the layers hold, from the lowest one up and then again. `own` is the variant of the
-    cell; other names stay. `3*own+mha` has multi-head attention in every fourth layer."""
+    cell; other names stay. `3*own+mha` has multi-head attention in every fourth layer. What these
+    names add to their input is not added, and is refused."""
     temperature: Annotated[float, FloatRange(0.0, 2.0)] = 0.0
-    """Of drawing words when text is continued; 0 takes the likeliest word."""
+    """Of drawing words when text is continued; 0 takes the likeliest word. No command continues
+    text, so that this acts where a program calls `generate`."""
 
     def __post_init__(self) -> None:
         """Check that the variant stands somewhere."""
@@ -115,7 +118,12 @@ class TransformerDecoder(Backbone):
         def slot(layer: int) -> Slot:
             held = config.in_layer(layer)
             at = replace(place, layer=layer, below=config.same_below(layer))
-            return parts.attach(at) if held.name == OWN else parts.attach_named(held, at)
+            if held.name == OWN:
+                return parts.attach(at)
+            named = parts.attach_named(held, at)
+            if layer == 0 or not config.positions_each_layer:
+                _refuse_unread_positions(held, named)
+            return named
 
         layers = range(config.layers)
         self.blocks = nn.ModuleList(Block(config, slot(n), first=n == 0) for n in layers)
@@ -176,10 +184,12 @@ class TransformerDecoder(Backbone):
             mode: How attention reads.
 
         Raises:
-            Refused: Inputs have frames beside them, or the output reads more than the last state.
+            Refused: Inputs have frames beside them.
         """
-        if self.frames is not None or "stepwise" in self.output.removes:
-            raise Refused("this network continues words alone, with an output for each word.")
+        if self.frames is not None:
+            raise Refused(
+                "this network continues words alone, and this task has frames beside them."
+            )
         mode = replace(mode, want_weights=False)
         carried = self.output.begin(batch, ())
         paths: list[LayerPath] = []
@@ -196,7 +206,7 @@ class TransformerDecoder(Backbone):
             ended = ended | (word[:, 0] == self.output.sizes.eos)
             if bool(ended.all()):
                 break
-            words = word.clamp_max(self.embedding.num_embeddings - 1)
+            words = word
         return Generated(cut_at_eos(torch.cat(said, 1), self.output.sizes.eos), len(said))
 
     def _think(
@@ -204,7 +214,9 @@ class TransformerDecoder(Backbone):
     ) -> tuple[Float[Tensor, "B V"], Tree]:
         """What is said after the last of some words; an output that remembers sees them all."""
         length = words.shape[1]
-        for at in range(0 if carried else length - 1, length):
+        # what looks back has a step of its own, and may carry nothing before the first
+        remembers = type(self.output).step is not Output.step
+        for at in range(0 if remembers else length - 1, length):
             one = slice(at, at + 1)
             seen = Trace(
                 trace.states[:, one], trace.context[:, one], trace.embedded[:, one], (), ()
@@ -232,3 +244,17 @@ class TransformerDecoder(Backbone):
         """One slot for each layer that holds the variant."""
         held = (block for n, block in enumerate(self.blocks) if n in self.holding)
         return tuple(block.own for block in held if isinstance(block, Block))
+
+
+def _refuse_unread_positions(named: Selector, slot: Slot) -> None:
+    """Refuse positions of a layer that would be added to the input of a network, which it is not.
+
+    Raises:
+        Refused: It has some.
+    """
+    if any(one.is_added() for one in slot.variant.positions):
+        raise Refused(
+            f"stack: {named} adds positions to its input, and in this layer nothing is added; name "
+            "attention without them, and give the variant of the cell such a position, whose are "
+            "added to the input of the network."
+        )

@@ -1,1 +1,1 @@
-"""Claims of the source documents, a file a group; nothing here names a result."""
+"""Claims of the source documents, a file a group. Verdicts come from rows; a note decides none."""

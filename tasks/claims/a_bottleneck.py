@@ -23,8 +23,8 @@ kept = partial(
     axis="distance",
 )
 learned_copy = partial(long_copy, training="adam[steps=2500,evaluate_every=500]")
-rare = partial(Side, task="transduction[rule=dict,vocab=200]", metric="token_accuracy")
-frequent = partial(Side, task="transduction[rule=dict]", metric="token_accuracy")
+many_words = partial(Side, task="transduction[rule=dict,vocab=200]", metric="token_accuracy")
+few_words = partial(Side, task="transduction[rule=dict]", metric="token_accuracy")
 # scaled_dot needs keys, which are embeddings here, as wide as the states that ask
 EMBED = "rnn_seq2seq[embedding=64,encoder=embed[positions=learned]]"
 WITHOUT = "rnn_seq2seq[embedding=64]"
@@ -123,8 +123,8 @@ for one in (
         key="C04",
         title="Reversing the source helps a network without attention.",
         source=BLOG_POST,
-        quote="Sutskever et al. proposed a trick that only reversing the order of source sentences "
-        "rather than target sentences could be of benefit",
+        quote="Sutskever et al.(2014) proposed a trick that only reversing the order of source "
+        "sentences rather than target sentences could be of benefit for MT.",
         contrasts=(
             Contrast(
                 title="one state, source reversed minus forward, exact match at 8 symbols",
@@ -144,7 +144,7 @@ for one in (
     ),
     Claim(
         key="C05",
-        title="Without access to the words themselves predictions are poor, most of all for rare "
+        title="Without access to the words themselves predictions are poor, most of all with many "
         "words.",
         source=TEXTBOOK,
         quote="this can result in poor predictions, since the decoder doesn't have access to the "
@@ -153,17 +153,21 @@ for one in (
             Contrast(
                 title="gain by attention to embeddings, 200 words minus 10 words, token accuracy",
                 left=(
-                    rare(variant="scaled_dot", backbone=EMBED),
-                    frequent(variant="none_state", backbone=WITHOUT),
+                    many_words(variant="scaled_dot", backbone=EMBED),
+                    few_words(variant="none_state", backbone=WITHOUT),
                 ),
                 right=(
-                    rare(variant="none_state", backbone=WITHOUT),
-                    frequent(variant="scaled_dot", backbone=EMBED),
+                    many_words(variant="none_state", backbone=WITHOUT),
+                    few_words(variant="scaled_dot", backbone=EMBED),
                 ),
                 expect="higher",
                 margin=0.05,
             ),
         ),
+        note="Many and few are vocabularies of 200 and of 10 words. Words are drawn uniformly, so "
+        "that none is rarer than another of its vocabulary. The quoted sentence speaks of neither "
+        "many nor rare words. Attention has every word right with both vocabularies, so that the "
+        "gain is what one state lacks: 0.61 with 200 words and 0.13 with 10.",
     ),
 ):
     register_claim(one, module=__name__)

@@ -49,7 +49,7 @@ erring = partial(
 for one in (
     Claim(
         key="C21",
-        title="Away from the training data content is dropped, and repeated.",
+        title="Away from the training data content is dropped or repeated (here dropped).",
         source=NOTES,
         quote="Neural models tend to drop or repeat content when tested on data not very similar "
         "to the training set",
@@ -68,8 +68,12 @@ for one in (
                 ("words of 0 to 3 visits", visited, 16.0),
             )
         ),
-        note="Training ends at 8 symbols. A wrong word in the place of a right one counts as a "
-        "word that was dropped. Other lengths are the only data here that are unlike training.",
+        note="Training ends at 8 symbols. Dropped words grew: on copying from 0.008 at 8 symbols "
+        "to 0.295 at 12 and 0.477 at 16, on words of 0 to 3 visits from 0.023 at 8 to 0.349 at 16. "
+        "Repeated bigrams hardly grew: on copying from 0.0006 to 0.0034 and 0.0023, on words of 0 "
+        "to 3 visits from 0.024 to 0.040. So the margin was reached by dropped words alone. A "
+        "wrong word in the place of a right one counts as a word that was dropped. Other lengths "
+        "are the only data here that are unlike training.",
         rewritten="Until November 27, 2026 both shares had to grow by a margin each, though the "
         "source says “or”. That test said “contradicted”, because repeated bigrams grew by less "
         "than 0.02 on copying.",
@@ -100,7 +104,7 @@ for one in (
         note="On copying, where each word needs one visit. After 600 steps attention visits each "
         "word there without the penalty, too, so that what it adds is compared early in training. "
         "What is measured is where attention looks, which is what the penalty asks for, and not "
-        "what is translated: after 100 steps exact match is 0.69 with the penalty and 0.73 without "
+        "what is translated: after 100 steps exact match is 0.69 with the penalty and 0.74 without "
         "it.",
         rewritten="Until November 27, 2026 it compared strings of two symbols, and exact match "
         "where words need 0 to 3 visits, which is not in the quoted sentence. That test said "
@@ -114,7 +118,7 @@ for one in (
         key="C23",
         title="Telling the decoder what was covered makes it drop or repeat less.",
         source=NOTES,
-        quote="Add embeddings indicating coverage (Mi)",
+        quote="Add embeddings indicating coverage (Mi.. et al. 2016)",
         contrasts=(
             Contrast(
                 title="words dropped, coverage embeddings minus none",

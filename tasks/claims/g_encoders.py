@@ -17,7 +17,7 @@ fertile = partial(
     training="adam[steps=300]",
 )
 LEARNED = "adam[steps=3000,evaluate_every=200,patience=5]"
-"""Until five validations in a row are no better."""
+"""Until five validations in a row are no better, and for at most 3,000 steps."""
 swapped = partial(
     Side,
     variant="scaled_dot",
@@ -77,9 +77,10 @@ for one in (
             ),
         ),
         note="70 and 64 units give both networks as many parameters within 2%; each direction has "
-        "35 of the 70. Few pairs, because with many both learn the rule. One task, on which no "
-        "word needs a later one to be understood. Attention can read a "
-        "neighbor of a word itself, so that one direction lacks little here.",
+        "35 of the 70. Few pairs, because with many both learn the rule. Training was to end where "
+        "five validations in a row are no better, but 10 of the 12 networks ended at the limit of "
+        "3,000 steps. One task, on which no word needs a later one to be understood. Attention can "
+        "read a neighbor of a word itself, so that one direction lacks little here.",
         rewritten="Until November 27, 2026 two directions of 32 units were compared with one of 64 "
         "after 600 steps, while two directions still learned. That test said “contradicted”.",
         said_before="contradicted",
@@ -136,8 +137,9 @@ for one in (
                 margin=0.03,
             ),
         ),
-        note="That input feeding helps is said by Luong et al., and not in the quoted sentence. "
-        "The first contrast alone is about that sentence.",
+        note="“Contradicted” rests on the second contrast alone, that input feeding helps, which "
+        "the quoted sentence does not say; Luong et al. do. The first contrast, which alone is "
+        "about that sentence, is undecided.",
         rewritten="Until November 27, 2026 fertility was trained for 600 steps, where exact match "
         "without input feeding is 0.96 and leaves no room. That test said “contradicted”. Until "
         "November 29, 2026 attention after the step had another score than that between steps, "
@@ -201,7 +203,8 @@ for one in (
             ),
         ),
         note="Solved is a success of 0.9. Multiplication after 6,000 updates, addition after "
-        "2,000, which take the recurrent network two minutes.",
+        "2,000. The recurrent network trains for 157 to 162 CPU seconds on addition, and its whole "
+        "cell took 5.9 to 12.6 minutes.",
         rewritten="Until November 27, 2026 training ended after 2,000 updates or 25 seconds, which "
         "were 350 updates of the recurrent network. That test was undecided.",
         said_before="undecided",
@@ -237,7 +240,8 @@ for one in (
     ),
     Claim(
         key="C50",
-        title="Decomposable attention solves inference without a recurrent network.",
+        title="Decomposable attention is better at inference than a recurrent network without "
+        "alignment.",
         source=TEXTBOOK,
         quote="Below is a solution to this classification problem presented by this paper … First, "
         "each word in the premise attends to each word in the hypothesis",
@@ -255,8 +259,11 @@ for one in (
             ),
         ),
         note="Generated scenes in the place of SNLI; the paper is Parikh et al., 2016. The "
-        "sentence says that it is a solution, and the test asks that it is better than a recurrent "
-        "network, which has a quarter more parameters here.",
+        "sentence says that it is a solution, and the test asks that it is better by 0.02 than a "
+        "recurrent network, which has a quarter more parameters here. When training ended, both "
+        "still learned: after 500, 1,000, 1,500 and 2,000 steps validation accuracy is 0.737, "
+        "0.795, 0.810 and 0.832 with decomposable attention, and 0.736, 0.816, 0.854 and 0.875 "
+        "with the recurrent network.",
         rewritten="Until November 27, 2026 training ended after 1,000 steps, while both networks "
         "still learned, and there was no margin. That test said “contradicted” with p = 0.03.",
         said_before="contradicted",
@@ -372,7 +379,10 @@ for one in (
         ),
         note="After 400 updates, on a task that asks for the symbol four places before or behind: "
         "a network that is slow without a part counts like one that cannot do without it. Norms "
-        "come before sublayers.",
+        "come before sublayers. Without layer normalization the network does as well: token "
+        "accuracy is 0.978, and 0.973 with it (p = 0.53). So nothing here shows that it is needed "
+        "at this size. That contrast is undecided and not contradicted, because at 0.978 nothing "
+        "can be better by 0.1.",
     ),
 ):
     register_claim(one, module=__name__)

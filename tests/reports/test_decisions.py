@@ -20,6 +20,7 @@ from reports.ranked_table.verdicts import (
     decision_counts,
     planned,
     planned_text,
+    verdict_help,
     verdict_text,
 )
 from reports.render import render
@@ -207,6 +208,20 @@ def test_the_difference_beside_a_choice_is_the_one_that_was_tested(tmp_path: Pat
     assert "difference 0.0993 on the 3 shared and tested seeds" in evidence_text(need)
 
 
+def test_a_tooltip_says_no_detectable_difference_that_cannot_be(tmp_path: Path) -> None:
+    wild = {BASE: (0.05, 0.9, 0.4), NEW: (0.95, 0.1, 0.5), UNIFORM: (0.3, 0.1, 0.7)}
+    (comparison,) = of_seeds(tmp_path / "run", wild).comparisons
+    decision = planned(comparison, NEW, BASE)
+    assert decision is not None
+    assert 1 < decision.detectable < math.inf
+    told = verdict_help(comparison, decision)
+    assert told.endswith(
+        "What is found in 80 % of runs is more than the whole range of the metric."
+    )
+    found = verdict_help(comparison, replace(decision, detectable=0.05))
+    assert found.endswith("Differences of 0.0500 fraction or more are found in 80 % of runs.")
+
+
 def test_a_difference_that_exceeds_the_range_is_not_printed_as_detectable() -> None:
     assert _detectable(1.02, (0.0, 1.0), "copying").text == "more than the whole range"
     assert _detectable(0.5, (0.0, 1.0), "copying").text == "0.500"
@@ -362,7 +377,7 @@ def test_a_pipeline_check_says_who_was_better_than_counts_after_all(tmp_path: Pa
     (beside,) = caveats(folder, comparison)
     assert beside.text == f"{NO_EVIDENCE} {told.removeprefix('sorting: ')}"
     assert _overall([comparison]) == (
-        "Choose nothing from this run. All of its comparisons are pipeline checks."
+        "Choose nothing from this run. All of its comparisons with scores are pipeline checks."
     )
 
 

@@ -10,8 +10,9 @@ from synthetic_levels import BASE, METRIC, OTHER, UNIFORM, of_seeds
 from synthetic_run import write_run
 
 from reports import tradeoffs
-from reports.curves import BANDS, _along, curve_panel, learning_section, legend_of
-from reports.figures import Curve, Panel
+from reports.curves import GRAY, _along, about_bands, curve_panel, learning_section, legend_of
+from reports.figures import Curve, Legend, Panel
+from reports.figures.style import looks
 from reports.folder import RunFolder, read_folder
 from reports.quality_cost import seen_within
 from reports.sections.metric_tables import DELAY
@@ -103,8 +104,23 @@ def test_a_delay_cannot_be_negative(folder: RunFolder, monkeypatch: pytest.Monke
 
 def test_captions_say_what_bands_are(folder: RunFolder) -> None:
     (figure,) = learning_section(folder, legend_of(folder)).blocks
-    assert BANDS in figure.caption  # type: ignore[union-attr]  # a figure
-    assert "from the lowest to the highest seed where an interval would leave the range" in BANDS
+    told = figure.caption  # type: ignore[union-attr]  # a figure
+    assert "from the lowest to the highest seed where an interval would leave the range" in told
+    assert "A line without a band has one seed, or seeds that do not differ." in told
+    assert "gray" not in told
+
+
+def test_captions_say_that_gray_lines_have_no_bands(folder: RunFolder) -> None:
+    few = Legend(looks([BASE]), {})  # as where a run has more variants than there are looks
+    (figure,) = learning_section(folder, few).blocks
+    assert (
+        "A named line without a band has one seed, or seeds that do not differ; gray lines have "
+        "none."
+    ) in figure.caption  # type: ignore[union-attr]  # a figure
+    (comparison,) = folder.comparisons
+    panel = curve_panel(comparison, "step", "step", "validation")
+    assert GRAY in about_bands([panel], few)
+    assert GRAY not in about_bands([panel], legend_of(folder))
 
 
 def test_seeds_without_spread_have_no_bounds(tmp_path: Path) -> None:

@@ -253,3 +253,15 @@ def test_pairs_with_few_shared_variants_are_counted(text: str) -> None:
 
 def test_runs_without_diagnostics_have_no_such_section(markdown: str) -> None:
     assert "Which diagnostics predict" not in markdown
+
+
+def test_a_non_neural_baseline_keeps_to_the_range_of_its_metric(tmp_path: Path) -> None:
+    records = []
+    for seed, level in enumerate((0.02, 0.0, 0.1)):
+        rows = [Row(metric="token_accuracy", value=0.9, split="test")]
+        rows.append(Row(metric="token_accuracy", value=level, split="test", baseline="majority"))
+        records.append(record(quality_cell(REVERSAL, BASE, seed), "ok", rows))
+    run = read_folder(write_run(tmp_path / "run", records=records, tasks=[REVERSAL]))
+    told = without_sentence(run.comparisons[0])  # its t interval goes down to -0.09
+    shown = "majority 0.0400 (0.000–0.100, 3 seeds) (fraction)"
+    assert told.startswith(f"Non-neural baseline: {shown}.")

@@ -1,5 +1,6 @@
 """Findings name a variant to choose only where it is shown to be above uniform attention."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from synthetic_levels import BASE, NEW, OTHER, UNIFORM, Scores, of_seeds
 
 from reports.folder import RunFolder
 from reports.needs import needs
+from reports.sections.control_findings import controls
 from reports.sections.findings import _overall, _task
 
 WIDE: Scores = {BASE: (0.90, 0.91, 0.93), OTHER: (0.5, 0.52, 0.51), UNIFORM: (0.2, 0.6, 0.89)}
@@ -134,3 +136,34 @@ def test_a_baseline_of_a_red_certificate_says_so(tmp_path: Path) -> None:
     nameless = of_seeds(tmp_path / "none", scores, baseline="")
     told = _task(nameless.comparisons[0])
     assert "Nothing is tested against a baseline: the run names none." in told
+
+
+AGAIN = "luong_general"
+
+
+@pytest.mark.parametrize(
+    ("again", "told"),
+    [
+        ((0.500, 0.503, 0.498), "The two are tied, as they must be."),
+        ((0.40, 0.402, 0.399), "and yet significantly worse than it. So two trainings of the same"),
+        ((0.95, 0.952, 0.949), "and yet significantly better than it. So two trainings of the"),
+    ],
+)
+def test_the_baseline_under_another_name_is_tested_against_the_baseline(
+    tmp_path: Path, again: tuple[float, ...], told: str
+) -> None:
+    folder = of_seeds(tmp_path / "run", {**CLEAR, AGAIN: again})
+    known = folder.catalog
+    known.variants = {**known.variants, AGAIN: replace(known.variant(AGAIN), control="aa")}
+    (comparison,) = folder.comparisons
+    (about,) = [one for one in controls(comparison) if "under another name" in one]
+    assert about.startswith("luong_general is the baseline under another name")
+    assert told in about
+
+
+def test_without_a_baseline_its_second_name_is_tied_with_nothing(tmp_path: Path) -> None:
+    scores = {name: found for name, found in CLEAR.items() if name != BASE}
+    folder = of_seeds(tmp_path / "run", {**scores, AGAIN: (0.9, 0.902, 0.9)})
+    known = folder.catalog
+    known.variants = {**known.variants, AGAIN: replace(known.variant(AGAIN), control="aa")}
+    assert not any("another name" in one for one in controls(folder.comparisons[0]))

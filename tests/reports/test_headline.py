@@ -1,20 +1,24 @@
 """Where a score is saturated, the ranked table ranks by what is not: one place decides."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from synthetic import BASE, catalog, quality_cell, record
 from synthetic_run import write_run
 
 from reports.blocks import Paragraph, TableBlock
 from reports.choices import choices_table
+from reports.export import export_tables
 from reports.folder import RunFolder, read_folder
 from reports.needs import needs
 from reports.ranked_table.headline import headline_of
+from reports.ranked_table.steps_to_threshold import STEPS as STEPS_METRIC
 from reports.ranked_table.terminal import as_text
 from reports.ranked_table.verdicts import planned_text
-from reports.sections.findings import findings_section
+from reports.sections.findings import _task, findings_section
 from reports.sections.ranking import use_sections
 from reports.sections.uses_of_attention import verdict
 from results.row import Row
@@ -202,3 +206,55 @@ def test_the_order_of_ranks_is_that_of_steps_and_not_of_the_plain_score(tmp_path
     levels = {SLOW: 0.9965, UNIFORM: 0.3, BASE: 0.996, FAST: 0.9955}
     rows = table_of(written(tmp_path / "run", levels=levels)).rows
     assert [row[1].text for row in rows] == ["shaw_rpr", "bahdanau", "scaled_dot", "no_attention"]
+
+
+def test_without_uniform_attention_no_part_ranks_for_nothing_says_what_was_learned(tmp_path: Path):
+    alone = {name: level for name, level in LEVELS.items() if name != UNIFORM}
+    far = {FAST: 0.0062, BASE: 0.006, SLOW: 0.0061}
+    shown = written(tmp_path / "run", levels=alone, far=far).headlines["comparison-1"]
+    assert (shown.part, shown.metric) == ("", STEPS_METRIC)
+    whole = written(tmp_path / "whole", {}, levels=alone, far=far)
+    assert whole.headlines["comparison-1"] is whole.comparisons[0]
+    table = choices_table(whole)
+    assert table is not None
+    assert not any("the hardest part of the test" in note for note in table.notes)
+
+
+def test_findings_beside_steps_speak_of_all_that_has_a_score(tmp_path: Path):
+    """The worse variant never reached the threshold, and is no hole."""
+    levels = {FAST: SOLVED, BASE: SOLVED, SLOW: SOLVED, "luong_general": 0.2, UNIFORM: 0.3}
+    folder = written(tmp_path / "run", levels=levels)
+    shown = folder.headlines["comparison-1"]
+    assert shown.metric == STEPS_METRIC
+    assert not {"luong_general", UNIFORM} & shown.scores.keys()
+    told = _task(shown)
+    assert "Significantly worse: no_attention and luong_general." in told
+    assert "Did not train (no seed above no_attention on validation)" in told
+    assert "Without a score" not in told
+
+
+@pytest.mark.parametrize("far", [None, {FAST: 0.8, BASE: 0.5, SLOW: 0.4, UNIFORM: 0.2}])
+def test_what_is_exported_has_the_columns_of_the_page(
+    tmp_path: Path, far: Mapping[str, float] | None
+):
+    """The score of the whole test stands beside steps or a part, and so does what a test finds."""
+    folder = written(tmp_path / "run", far=far)
+    written_files = export_tables(folder.path, tmp_path / "tables")
+    (path,) = [one for one in written_files if one.name == "ranked.csv"]
+    lines = pd.read_csv(path).set_index("selector")
+    (whole,) = folder.comparisons
+    assert folder.headlines["comparison-1"].plain is whole
+    assert {*lines["whole_metric"]} == {METRIC}
+    for name, mean in whole.means.items():
+        shown = lines.loc[name, ["whole_score", "whole_score_low", "whole_score_high"]]
+        assert [*shown] == pytest.approx([mean.estimate, mean.low, mean.high])
+    decision = whole.compared[FAST].against_baseline
+    assert decision is not None
+    assert lines.loc[FAST, "detectable_difference"] == pytest.approx(decision.detectable)
+    assert math.isnan(lines.loc[BASE, "detectable_difference"])
+
+
+def test_a_table_by_the_plain_score_exports_no_other(tmp_path: Path):
+    folder = written(tmp_path / "run", levels=WORSE)
+    assert {*folder.ranked_lines["whole_metric"]} == {""}
+    assert folder.ranked_lines["whole_score"].isna().all()

@@ -120,3 +120,42 @@ def test_a_sentence_is_about_what_was_timed_together(more, heads):
     told = told_of(pd.concat([summary(TIMED), summary(faster, **more)]))
     assert sorted(head for head, _ in told) == [f"Forward, cross slot, {head}" for head in heads]
     assert ["Slower: heavy" in text for _, text in told].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (("SLOW", "FAST"), "new is slower up to length 256 and faster from 1024 on."),
+        (("FAST", "FAST", "SLOW"), "new is faster up to length 1024 and slower from 4096 on."),
+        (("SLOW", "FAST", "SLOW"), "new is faster at length 1024 and slower from 4096 on."),
+        (("FAST", "AMBIGUOUS", "SLOW"), "new is faster up to length 256 and slower from 4096 on."),
+        (
+            ("SLOW", "FAST", "AMBIGUOUS", "FAST"),
+            "new is slower up to length 256 and faster from 16384 on.",
+        ),
+    ],
+)
+def test_times_may_cross_in_either_direction(verdicts, told):
+    lengths = [256 * 4**at for at in range(len(verdicts))]
+    timed = {("base", length): (1.0, "SAME") for length in lengths}
+    timed |= {
+        ("new", length): (0.5 if verdict == "FAST" else 2.0, verdict)
+        for length, verdict in zip(lengths, verdicts, strict=True)
+    }
+    ((_, text),) = told_of(summary(timed))
+    assert text.endswith(told)
+
+
+def test_variants_whose_times_cross_at_the_same_lengths_share_a_sentence():
+    timed = {("base", length): (1.0, "SAME") for length in (256, 1024)}
+    for name in ("a", "b", "c"):
+        timed |= {(name, 256): (0.5, "FAST"), (name, 1024): (2.0, "SLOW")}
+    ((_, text),) = told_of(summary(timed))
+    assert text.endswith(". a, b and c are faster up to length 256 and slower from 1024 on.")
+
+
+def test_times_that_do_not_cross_have_no_such_sentence():
+    timed = {("base", 256): (1.0, "SAME"), ("base", 1024): (1.0, "SAME")}
+    timed |= {("new", 256): (1.0, "SAME"), ("new", 1024): (2.0, "SLOW")}
+    ((_, text),) = told_of(summary(timed))
+    assert " on." not in text

@@ -1,5 +1,6 @@
 """A stochastic variant that fails in one seed of three is said to, and not averaged away."""
 
+import pytest
 from synthetic import BASE, METRICS, TASKS, catalog, quality_cell, record
 from synthetic_run import markdown_of, write_run
 
@@ -7,6 +8,7 @@ from reports.folder import read_folder
 from reports.ranked_table.marks import legend_of_marks, marks
 from reports.render import render
 from reports.sections.control_findings import learned
+from reports.sections.uses_of_attention import verdict
 from results.row import Row
 
 TASK = next(iter(TASKS))
@@ -70,3 +72,20 @@ def test_who_fails_beyond_training_alone_is_not_said_to_have_failed_to_learn(tmp
     assert "failed to learn" not in legend
     assert "no evidence about the mechanism" not in legend
     assert legend.count("which does not say whether") == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "inputs"),
+    [
+        ("token_accuracy", "validation"),
+        (BEYOND, "validation inputs longer than those of training"),
+    ],
+)
+def test_a_verdict_says_on_which_inputs_no_seed_was_above(tmp_path, monkeypatch, metric, inputs):
+    monkeypatch.setitem(TASKS, TASK, (TASKS[TASK][0], metric, *TASKS[TASK][2:]))
+    monkeypatch.setitem(METRICS, BEYOND, METRICS["token_accuracy"])
+    levels = {"luong_general": (0.2, 0.3, 0.1), "no_attention": (0.1, 0.12, 0.11)}
+    monkeypatch.setattr(f"{__name__}.LEVELS", levels)
+    (comparison,) = read_folder(written(tmp_path / "run")).comparisons
+    monkeypatch.setattr(type(comparison), "lost_every_seed", lambda self, variant: True)
+    assert verdict(comparison).endswith(f"no seed above no_attention on {inputs}")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from synthetic_levels import BASE, NEW, OTHER, UNIFORM, Levels, written
+from synthetic_levels import BASE, NEW, OTHER, UNIFORM, Levels, Scores, of_seeds, written
 
 from bench.api import registry
 from bench.api.loading import load_package
@@ -134,6 +134,19 @@ def test_contenders_on_a_pipeline_check_have_a_table_of_their_own(tmp_path: Path
         ["scaled_dot", "copying", "no reason is known"],
     ]
     assert table.rows[0][3].text == comparison.score_text(BASE)
+
+
+def test_a_contender_on_a_pipeline_check_may_share_no_seed_with_the_baseline(
+    tmp_path: Path,
+) -> None:
+    apart: Scores = {BASE: (None, None, 0.5), NEW: (0.9, 0.91, None), UNIFORM: (0.3, 0.3, 0.3)}
+    folder = of_seeds(tmp_path / "run", apart)
+    known = folder.catalog
+    known.variants = {**known.variants, NEW: replace(known.variant(NEW), default_task="copying")}
+    known.tasks = {"copying": replace(known.task("copying"), pipeline_check="It is small.")}
+    (table,) = tables(not_shown_section(folder))
+    (row,) = table.rows
+    assert [row[at].text for at in (0, 3, 4)] == ["shaw_rpr", "0.500", "no reason is known"]
 
 
 def test_where_all_are_better_there_is_no_section(tmp_path: Path) -> None:

@@ -1,16 +1,20 @@
 """Figures for documents, under names that documents can rely on."""
 
 import json
+import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from synthetic_families import BETAS, write_families
 
 from bench.cli.report import report
 from reports.folder import read_folder
-from reports.kernels import _line, kernel_figures
+from reports.kernels import _line, _means, kernel_figures
 from reports.pictures import write_figures
+from reports.ranked_table.comparison import Comparison
 from results.run_path import NotARunFolder
 from results.statistics import t_interval
 
@@ -37,6 +41,7 @@ def test_width_and_errors_are_drawn_against_the_bandwidth(families: Path) -> Non
         assert f">{beta**-0.5:g}<" in curves.svg
     assert ">nadaraya_watson<" in curves.svg
     assert "Means over 3 seeds" in curves.caption
+    assert "or go from the lowest to the highest seed where an interval" in curves.caption
 
 
 def test_kernels_stand_in_the_order_of_their_bandwidths(families: Path) -> None:
@@ -50,6 +55,19 @@ def test_a_fixed_kernel_whose_seeds_are_copies_has_no_band() -> None:
     line = _line("gaussian", [(0.5, "narrow"), (1.0, "wide")], means)
     assert line.low[0] == line.y[0] == line.high[0] == 2.5
     assert line.low[1] < line.y[1] < line.high[1] < 10
+
+
+def test_a_band_of_a_kernel_keeps_to_the_range_as_other_figures_do() -> None:
+    widths = {"narrow": {0: 0.1, 1: 0.2, 2: 1.2}, "wide": {0: 1.0, 1: 1.1, 2: 1.2}}
+    comparison = SimpleNamespace(
+        stored=SimpleNamespace(final=lambda metric: widths),
+        catalog=SimpleNamespace(metric=lambda name: SimpleNamespace(limits=(0.0, math.inf))),
+    )
+    means = _means(cast(Comparison, comparison), "band_width")
+    line = _line("gaussian", [(0.5, "narrow"), (1.0, "wide")], means)
+    # the t interval of the narrow one goes down to -1.0
+    assert (line.low[0], line.high[0]) == (0.1, 1.2)
+    assert (line.low[1], line.high[1]) == pytest.approx((0.852, 1.348), abs=0.001)
 
 
 def test_kernels_of_a_red_certificate_are_not_drawn(tmp_path: Path) -> None:

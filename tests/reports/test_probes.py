@@ -126,3 +126,20 @@ def test_probes_stand_on_the_first_page_where_most_trained_models_were_looked_at
     assert section.group == "summary"
     (table,) = section.blocks[1:]
     assert [row[0].text for row in table.rows] == ["bahdanau"]
+
+
+def bounded(seed, value):
+    """What a probe saw, by a metric between 0 and 1."""
+    one = looked(BASE, seed, value)
+    at = {"axis": "offset", "x": -1.0}
+    rows = [Row(metric="token_accuracy", value=value, split="test", **more) for more in ({}, at)]
+    return replace(one, rows=tuple(rows))
+
+
+def test_a_value_of_a_probe_keeps_to_the_range_of_its_metric(tmp_path):
+    records = [bounded(seed, value) for seed, value in enumerate((1.0, 0.9, 1.0))]
+    folder = read_folder(write_run(tmp_path / "run", records=records))
+    shown = "0.967 (0.90–1.00, 3 seeds)"  # the t interval goes to 1.11
+    _, plain, curve = probes_section(folder).blocks
+    assert [table.rows[0][1].text for table in (plain, curve)] == [shown, shown]
+    assert shown in probes_text(folder)

@@ -1,5 +1,6 @@
 """A figure and a paragraph for comparisons that a paper could quote."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,8 @@ from synthetic_run import write_run
 
 from reports.blocks import Figure, Paragraph
 from reports.folder import RunFolder, read_folder
-from reports.sections.quotable import MOST_VARIANTS, SMALL_RUN, _tested, quotable_section
+from reports.sections.mixed_environments import shared_facts
+from reports.sections.quotable import MOST_VARIANTS, NO_RED, SMALL_RUN, _tested, quotable_section
 from results.row import Row
 from results.statistics import Decision
 
@@ -127,3 +129,28 @@ def test_an_interval_that_would_leave_the_range_is_drawn_from_seed_to_seed(tmp_p
     figure, _ = section.blocks
     assert isinstance(figure, Figure)
     assert "shaw_rpr: 0.0035 (0.0005 to 0.0075)" in figure.svg
+
+
+def test_a_red_variant_is_not_drawn_and_the_caption_says_so(tmp_path: Path):
+    red = "mocha[chunk=4]"
+    section = quotable_section(folder(tmp_path / "red", levels={**LEVELS, red: 0.99}))
+    assert section is not None
+    figure, text = section.blocks
+    assert isinstance(figure, Figure)
+    assert isinstance(text, Paragraph)
+    assert "mocha" not in figure.svg + figure.description + text.text
+    assert figure.caption.endswith(NO_RED)
+    green = quotable_section(folder(tmp_path / "green"))
+    assert green is not None
+    assert not green.blocks[0].caption.endswith(NO_RED)  # type: ignore[union-attr]  # a figure
+
+
+def test_facts_that_nobody_wrote_down_are_not_quoted(tmp_path: Path):
+    found = folder(tmp_path)
+    (path,) = (found.path / "environments").glob("*.json")
+    path.write_text(json.dumps({"cpu": "Abacus"}), encoding="utf-8")
+    again = read_folder(found.path)
+    assert shared_facts(again, again.comparisons[0]) == ["processor Abacus"]
+    section = quotable_section(again)
+    assert section is not None
+    assert "fixed before the run (processor Abacus)." in section.blocks[1].text  # type: ignore[union-attr]  # a paragraph

@@ -258,23 +258,37 @@ def test_sentences_of_quick_say_who_is_faster() -> None:
                 assert len(some) + int(told[3] or 0) == len(names), (title, verdict)
                 for one, ratio in some:
                     assert float(ratio) == pytest.approx(names[one], rel=0.006), (title, one)
-        crossed = re.findall(r"(\S+) is slower up to length (\d+) and faster from (\d+) on", mine)
+        crossed = re.findall(
+            r"(?:^|(?<=\. ))((?:\S+, )*(?:\S+ and )?\S+) (?:is|are) (slower|faster) (up to|at) "
+            r"length ([\d, and]+) and (?:slower|faster) from (\d+) on\.",
+            mine,
+        )
         assert crossed_of(pack, summary, (str(metric), str(slot), str(shape))) == {
-            (one, float(low), float(high)) for one, low, high in crossed
+            (one, side, how, re.findall(r"\d+", there)[-1], high)
+            for names, side, how, there, high in crossed
+            for one in re.split(r", | and ", names)
         }
 
 
 def crossed_of(
     pack: Pack, summary: pd.DataFrame, place: tuple[str, str, str]
-) -> set[tuple[str, float, float]]:
-    """Who is slower at one length and faster at the longest: up to where, and from where on."""
+) -> set[tuple[str, str, str, str, str]]:
+    """Who is slower at one length and faster at the longest, or the other way round.
+
+    Each with where it is so last, whether at all shorter lengths, too, and from where on it is not.
+    """
     found = set()
     here = summary[(summary[["metric", "slot", "shape"]] == [*place]).all(axis=1)]
     for variant, lines in here.groupby("variant"):
         verdicts = lines.set_index("length")["verdict"].sort_index()
-        slow = verdicts[verdicts == "SLOW"].index
-        if verdicts.iloc[-1] != "FAST" or not len(slow) or pack.is_red(str(variant)):
+        last = verdicts.iloc[-1]
+        first = {"FAST": "SLOW", "SLOW": "FAST"}.get(last, "")
+        before = verdicts[verdicts == first].index
+        if not len(before) or pack.is_red(str(variant)):
             continue
-        fast = verdicts[(verdicts == "FAST") & (verdicts.index > slow.max())].index
-        found.add((pack.label(str(variant)), float(slow.max()), float(fast.min())))
+        how = "up to" if (verdicts.loc[: before.max()] == first).all() else "at"
+        side = "slower" if first == "SLOW" else "faster"
+        since = verdicts.index[verdicts.index > verdicts[verdicts != last].index.max()].min()
+        name = pack.label(str(variant))
+        found.add((name, side, how, f"{before.max():g}", f"{since:g}"))
     return found

@@ -1,5 +1,6 @@
 """The first sentences of a report say what was tested against the baseline, and no more."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,14 @@ from synthetic_levels import BASE, NEW, OTHER, UNIFORM, Scores, of_seeds, writte
 from reports.blocks import TableBlock
 from reports.choices import choices_table
 from reports.evidence import evidence_text
+from reports.folder import RunFolder
 from reports.needs import needs
 from reports.ranked_table.steps_to_threshold import STEPS
 from reports.ranked_table.verdicts import planned_text
 from reports.render import render
 from reports.result_sentence import headline
+from reports.sections.decisions import scope
+from reports.sections.findings import _overall
 from results.statistics import Hypothesis
 
 NOISE = (0.004, -0.003, 0.0, 0.002, -0.003)
@@ -133,3 +137,81 @@ def test_what_is_better_on_the_whole_test_alone_is_said_to_be(tmp_path: Path) ->
     assert headline(folder).startswith(
         "On the whole test of copying shaw_rpr is significantly better than bahdanau. For use of "
     )
+
+
+def told_of(folder: RunFolder, checks: str = "", ablations: str = "") -> tuple[str, str, str]:
+    """First sentence, overall finding and counts of a run with some tasks that decide nothing."""
+    known = folder.catalog
+    known.tasks = {
+        name: replace(
+            one,
+            pipeline_check="It is small." if name in checks.split() else "",
+            whole="everything" if name in ablations.split() else "",
+        )
+        for name, one in known.tasks.items()
+    }
+    return headline(folder), _overall(folder.comparisons), scope(folder)
+
+
+CLEAR = around(base=0.5, new=0.9, uniform=0.3)
+
+
+@pytest.mark.parametrize(
+    ("checks", "ablations", "kinds", "counts"),
+    [
+        ("copying sorting", "", "pipeline checks", "2 are pipeline checks"),
+        ("", "copying sorting", "input ablations", "2 are input ablations"),
+        (
+            "copying",
+            "sorting",
+            "pipeline checks or input ablations",
+            "1 is a pipeline check and 1 is an input ablation",
+        ),
+    ],
+)
+def test_a_run_of_what_decides_nothing_says_what_it_is(
+    tmp_path: Path, checks: str, ablations: str, kinds: str, counts: str
+) -> None:
+    folder = of_seeds(tmp_path / "run", CLEAR, {"sorting": CLEAR})
+    first, overall, scoped = told_of(folder, checks, ablations)
+    assert first == f"There is nothing to choose, because all comparisons with scores are {kinds}."
+    assert overall == (
+        f"Choose nothing from this run. All of its comparisons with scores are {kinds}."
+    )
+    assert scoped == f"2 tasks, 2 comparisons, of which {counts}"
+
+
+def test_an_input_ablation_has_hypotheses_and_is_no_choice(tmp_path: Path) -> None:
+    worse = around(base=0.9, new=0.5, uniform=0.3)
+    folder = of_seeds(tmp_path / "run", CLEAR, {"sorting": worse})
+    first, overall, scoped = told_of(folder, ablations="sorting")
+    assert folder.comparisons[1].primary
+    assert first.startswith("One choice is significantly better than bahdanau: shaw_rpr on copying")
+    assert overall.startswith(
+        "Choose shaw_rpr. No other contender is among the best in the one comparison that is no "
+        "input ablation."
+    )
+    assert scoped.endswith("of which 1 is an input ablation and 1 is tested")
+
+
+def test_what_decides_nothing_is_put_aside_where_the_rest_has_one_variant(tmp_path: Path) -> None:
+    alone = {NEW: CLEAR[NEW], UNIFORM: CLEAR[UNIFORM]}
+    folder = of_seeds(tmp_path / "run", alone, {"sorting": CLEAR})
+    first, *_ = told_of(folder, checks="sorting")
+    assert first == (
+        "Pipeline checks aside, no comparison has two variants with several seeds, so there is "
+        "nothing to choose between."
+    )
+    only = of_seeds(tmp_path / "only", alone)
+    assert headline(only).startswith("No comparison has two variants with several seeds")
+
+
+def test_of_many_choices_some_are_named_and_the_others_are_no_other_variants(
+    tmp_path: Path,
+) -> None:
+    more = {f"sorting{at}": CLEAR for at in range(5)}
+    told = headline(of_seeds(tmp_path / "run", CLEAR, more))
+    assert told.startswith(
+        "6 choices are significantly better than bahdanau: shaw_rpr on copying ("
+    )
+    assert ") and those for 3 more uses." in told

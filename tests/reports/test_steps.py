@@ -10,9 +10,12 @@ import pytest
 from synthetic_families import DIGITS, TRANSLATION, families_catalog, families_records
 from synthetic_run import markdown_of, write_json, write_run
 
+from reports.blocks import Figure
+from reports.curves import legend_of
 from reports.example_figures import _lines, example_figure, two_kinds
 from reports.folder import RunFolder, read_folder
 from reports.render import RenderedReport
+from reports.sections.examples import attention_section
 from reports.steps import _picture, steps_data, steps_section
 from reports.task_examples import (
     MOST_EXAMPLES,
@@ -191,3 +194,65 @@ def test_sentences_of_an_artifact_are_known(tmp_path: Path) -> None:
         write_json(run / "artifacts" / f"{finished.id}.json", shown_)
     data = steps_data(task_examples(read_folder(run))[TRANSLATION])
     assert data["examples"][0]["runs"][0]["begins"] == [2]
+
+
+def test_a_caption_speaks_of_gold_only_where_some_is_drawn() -> None:
+    gold = ((1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0))
+    bare = example_figure("k", "task", [shown(variant="a"), shown(variant="b")]).caption
+    assert bare == "Source across, output down; black is 0, white is 1."
+    told = example_figure("k", "task", [shown(variant="a"), shown(variant="b", gold=gold)]).caption
+    assert told == f"{bare} Small squares are gold."
+
+
+def test_maps_have_a_map_of_gold_and_a_caption_of_it_only_where_the_task_has_some(
+    tmp_path: Path,
+) -> None:
+    folder = write_run(tmp_path / "run")
+    for path in (folder / "artifacts").glob("*.json"):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        entries = [
+            {**one, "gold": None} if one["title"].startswith("translation") else one
+            for one in data["attention"]
+        ]
+        write_json(path, {**data, "attention": entries})
+    run = read_folder(folder)
+    section = attention_section(run, legend_of(run), publish=False)
+    captions = [block.caption for block in section.blocks if isinstance(block, Figure)]
+    assert [text.partition(" Task ")[2].split(",")[0] for text in captions] == [
+        "reversal",
+        "translation",
+    ]
+    gold = "Small squares are the gold alignment, which the first map shows alone."
+    assert [gold in text for text in captions] == [True, False]
+
+
+SPREAD = shown(picture=PICTURE, weights=((0.25, 0.25, 0.25, 0.25),), variant="even")
+SINGLE = shown(picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),), variant="hard")
+
+
+@pytest.mark.parametrize("sound", [False, True])
+@pytest.mark.parametrize(
+    ("runs", "told"),
+    [
+        (
+            [SPREAD, SINGLE],
+            "the best variant that spreads its weights, and the best that puts its weights on one "
+            "place (90% or more on average). The shade",
+        ),
+        (
+            [SPREAD, SPREAD],
+            "the best two variants, each of which spreads its weights. The shade",
+        ),
+        (
+            [replace(SINGLE, scored="BLEU 3")],
+            "the best variant, which puts its weights on one place (90% or more on average). The "
+            "score beside a name is that of this network. The shade",
+        ),
+    ],
+)
+def test_a_caption_names_the_kinds_of_weights_that_are_drawn(
+    runs: list[Shown], told: str, sound: bool
+) -> None:
+    heard = MapPicture(gray=PICTURE.gray, grid=(1, 4))
+    drawn = [replace(one, picture=heard) for one in runs] if sound else runs
+    assert told in example_figure("k", "task", drawn).caption

@@ -49,6 +49,14 @@ def test_scores_are_those_of_loops():
         torch.testing.assert_close(found[t], torch.stack(wanted))
 
 
+def test_no_sequence_at_all_has_no_scores():
+    empty = torch.zeros(0, 4, 1, 6)
+    blank = torch.zeros(0, 1, 4, 1)
+    extras = {QUERY: empty, WEIGHT: torch.zeros(0, 4, 1, 2)}
+    call = Call(blank, Memory(Source(blank, blank)), 0, causal=True, extras=extras)
+    assert index_scores(call, torch.zeros(0, 4, 3)).shape == (0, 4, 4)
+
+
 def test_of_a_tie_the_later_keys_are_read():
     index = torch.tensor([[[0.0, 1.0, 0.0, 0.0, -1.0]]])
     allowed = torch.tensor([True, True, True, True, True])[None, None, None]

@@ -133,6 +133,38 @@ def test_widths_and_heads_are_whole_numbers(wrong):
         variants.build("scaled_dot", **{"regime": "cross", **wrong})
 
 
+@pytest.mark.usefixtures("unchecked_annotations")  # users have none
+@pytest.mark.parametrize(
+    ("wrong", "least"),
+    [
+        ({"dim": True}, 1),
+        ({"source_vocab": -5}, 0),
+        ({"source_vocab": 2.5}, 0),
+        ({"word_dim": -4}, 0),
+        ({"relations": -1}, 0),
+        ({"layers_below": True}, 0),
+    ],
+)
+def test_other_sizes_are_whole_numbers_too(wrong, least):
+    name = next(iter(wrong))
+    sizes = {"dim": 8, "source_vocab": 5, "word_dim": 4, "relations": 3, **wrong}
+    with pytest.raises(InvalidConfig, match=f"^{name} must be a whole number of at least {least}"):
+        variants.build("mi_coverage", regime="cross", attention_only=True, **sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "regime", "missing"),
+    [("mi_coverage", "cross", "word"), ("relation_aware[head=multi]", "self", "relation")],
+)
+def test_a_declared_input_that_is_missing_is_named(name, regime, missing):
+    sizes = {"source_vocab": 5, "word_dim": 4, "relations": 3}
+    attention = built(name, regime, **sizes)
+    x, tokens = drawn(2, 3, 8), torch.zeros(2, 3, dtype=torch.long)
+    for extras in (None, {"other": drawn(2, 3, 4)}):
+        with pytest.raises(InvalidConfig, match=f'this attention reads "{missing}" of each query'):
+            call(attention, x, tokens=tokens, extras=extras)
+
+
 def test_heads_are_honored_by_names_with_heads_of_their_own():
     assert variants.build("mha", dim=16, heads=8).heads.dims.heads == 8
     assert variants.build("mha[heads=8]", dim=16, heads=8).heads.dims.heads == 8
@@ -141,6 +173,26 @@ def test_heads_are_honored_by_names_with_heads_of_their_own():
         variants.build("mha[heads=4]", dim=16, heads=8)
     with pytest.raises(InvalidConfig, match="whose number is not an option"):
         variants.build("snail", dim=16, heads=8, regime="causal")
+
+
+@pytest.mark.parametrize("selector", ["mha", "gqa", "scaled_dot[head=multi[heads=2]]"])
+def test_biases_are_honored_by_names_with_heads_of_their_own(selector):
+    for wanted in (False, True):
+        heads = variants.build(selector, dim=16, projection_bias=wanted).heads
+        assert (heads.to_query.bias is not None) == wanted
+
+
+@pytest.mark.parametrize("selector", ["mha[bias=false]", "scaled_dot[head=multi[bias=false]]"])
+def test_a_selector_that_writes_biases_decides(selector):
+    plain = variants.build(selector, dim=8, heads=2, projection_bias=True)
+    for heads in (plain.heads, variants.as_multihead(selector, 8, 2).attention.heads):
+        assert heads.to_query.bias is None
+        assert heads.dims.heads == 2
+
+
+def test_an_option_of_a_mask_that_is_called_heads_counts_no_heads():
+    attention = variants.build("strided[head=multi,heads=merged]", dim=8, heads=2, regime="causal")
+    assert attention.heads.dims.heads == 2
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.long, torch.uint8])
@@ -211,6 +263,29 @@ def test_train_and_eval_decide_how_it_reads(name):
     calm = attention.eval()(x, source)
     assert torch.equal(calm, attention(x, source))
     assert not torch.equal(first, again) or not torch.equal(first, calm)
+
+
+def test_in_evaluation_it_draws_where_that_is_how_it_is_scored():
+    attention = built("hard_reinforce[inference=sample]", "cross", source_dim=8).eval()
+    x, source = drawn(2, 3, 8), drawn(2, 9, 8, seed=1)
+    torch.manual_seed(1)
+    first = attention(x, source)
+    again = attention(x, source)
+    torch.manual_seed(1)
+    assert torch.equal(attention(x, source), first)
+    assert not torch.equal(again, first)
+
+
+def test_a_call_says_how_much_of_training_is_done():
+    name = "hard_gumbel_st[tau_start=5.0,tau_end=0.1]"
+    attention = built(name, "cross", source_dim=8).train()
+    x, source, found = drawn(2, 3, 8).requires_grad_(), drawn(2, 9, 8, seed=1), []
+    for progress in (0.0, 1.0):
+        torch.manual_seed(1)
+        attention(x, source, progress=progress).sum().backward()
+        found.append(x.grad)
+        x.grad = None
+    assert not torch.allclose(*found)
 
 
 def test_every_call_in_training_draws_anew():
@@ -351,8 +426,13 @@ def test_an_output_is_a_layer():
     torch.testing.assert_close(nll, torch.where(mask, -chosen, 0.0))
 
 
-OUTPUTS = sorted(registrations("output"))
+FEEDING = {"copynet": "copynet[selective_read=false]"}
+"""Outputs that feed the decoder, and the form of each that does not."""
+OUTPUTS = [FEEDING.get(name, name) for name in sorted(registrations("output"))]
 COUNTING = ["lexicon_bias", "lexicon_linear"]
+RECALLING = ["neural_cache", "pointer_sentinel"]
+WHOLE = ["ssnt"]
+"""Outputs without a factor for each word."""
 PAIRS = [([4, 5, 6], [5, 6, 4]), ([5, 4, 11], [6, 5, 12]), ([6, 2], [4, 2])] * 5
 """Words 4 to 6 and their translations; 11 and 12 are words that the vocabulary lacks."""
 
@@ -368,7 +448,8 @@ def output_layer(selector, dtype=torch.float32, size=1.0):
     context, attended = attention.attend(states, memory, attention.start(memory, states))
     extended = torch.tensor([[4, 5, 10, 6, 2], [7, 10, 4, 5, 2]])
     given = (states, context, drawn(2, 3, 4, seed=2).to(dtype), attended, memory)
-    return layer, partial(layer, *given, extended=extended, num_extra=1), given
+    words = torch.tensor([[1, 4, 10], [1, 5, 7]])
+    return layer, partial(layer, *given, extended=extended, num_extra=1, words=words), given
 
 
 @pytest.mark.parametrize("selector", OUTPUTS)
@@ -383,6 +464,101 @@ def test_every_output_takes_words_beyond_the_vocabulary(selector):
     nll = layer.nll(*given, targets=targets, mask=mask, **ask.keywords)
     assert nll.isfinite().all()
     assert (nll.flatten()[:2] > 0).all()
+
+
+@pytest.mark.parametrize("selector", [name for name in OUTPUTS if name not in WHOLE])
+def test_the_likelihood_is_that_of_the_distribution(selector):
+    layer, ask, given = output_layer(selector, torch.double)
+    layer.eval().fit(PAIRS)
+    targets = torch.tensor([[4, 5, 2], [5, 7, 2]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    nll = layer.nll(*given, targets=targets, mask=mask, **ask.keywords)
+    chosen = ask().gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(nll, torch.where(mask, -chosen, 0.0))
+
+
+@pytest.mark.parametrize("selector", RECALLING)
+def test_words_are_said_again_from_the_inputs_of_all_steps_so_far(selector):
+    _, ask, _ = output_layer(selector, torch.double)
+    heard = ask.keywords["words"]
+    assert heard[0, 1] == 4
+    other = heard.clone()
+    other[0, 1] = 6
+    moved = ask(words=other).exp() - ask().exp()
+    assert (moved[0, 1:, 6] > 1e-3).all()
+    torch.testing.assert_close(moved[0, 1:, 6], -moved[0, 1:, 4])
+    moved[0, 1:, [4, 6]] = 0
+    assert not moved.any()
+    unknown = torch.where(heard < 10, heard, 3)
+    assert torch.equal(ask(words=unknown), ask())
+
+
+@pytest.mark.parametrize("selector", RECALLING)
+def test_an_output_that_says_words_again_asks_for_them(selector):
+    layer, ask, given = output_layer(selector)
+    wanted = {"targets": torch.ones(2, 3).long(), "mask": torch.ones(2, 3).bool()}
+    calls = (layer.nll, layer.own_losses)
+    for call in (ask, *(partial(one, *given, **wanted, **ask.keywords) for one in calls)):
+        with pytest.raises(Refused, match="pass words=, the ids of the decoder inputs"):
+            call(words=None)
+        call()
+
+
+@pytest.mark.usefixtures("unchecked_annotations")
+def test_words_of_another_number_of_steps_are_refused():
+    _, ask, _ = output_layer("pointer_sentinel")
+    with pytest.raises(InvalidConfig, match=r"one id for each state, shape \(2, 3\), got \(2, 2\)"):
+        ask(words=ask.keywords["words"][:, 1:])
+
+
+def test_other_outputs_read_no_words_that_were_said():
+    for selector in OUTPUTS:
+        if selector not in RECALLING:
+            layer, ask, _ = output_layer(selector)
+            layer.fit(PAIRS)
+            assert torch.equal(ask(words=None), ask()), selector
+
+
+def test_what_an_output_adds_to_its_likelihood_is_told():
+    targets = torch.tensor([[4, 10, 2], [5, 7, 2]])
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    found = {}
+    for selector in OUTPUTS:
+        layer, ask, given = output_layer(selector, torch.double)
+        layer.fit(PAIRS)
+        own = layer.own_losses(*given, targets=targets, mask=mask, **ask.keywords)
+        found |= {selector: own} if own else {}
+    assert found.keys() == {"pointer_sentinel"}
+    assert found["pointer_sentinel"].keys() == {"gate"}
+    layer, ask, given = output_layer("pointer_sentinel", torch.double)
+    states, (query, sentinel) = given[0], (layer.output.query, layer.output.sentinel)
+    total = 0.0
+    for row, t in mask.nonzero().tolist():
+        asked = torch.tanh(query(states[row, t]))
+        shares = torch.softmax(torch.stack([*states[row, : t + 1], sentinel]) @ asked, 0)
+        words = ask.keywords["words"][row, : t + 1].tolist()
+        right = int(targets[row, t])
+        said = [s for s, word in zip(shares[:-1], words, strict=True) if word == right]
+        total -= sum(said, shares[-1]).log()
+    torch.testing.assert_close(found["pointer_sentinel"]["gate"], total / 5)
+
+
+def test_an_output_that_feeds_the_decoder_is_no_layer():
+    sizes = {"vocab": 10, "state_dim": 6, "context_dim": 8, "word_dim": 4, "unk": 3}
+    for name, form in FEEDING.items():
+        with pytest.raises(Refused, match=rf"{name} feeds the decoder.*selective_read=false"):
+            variants.build_output(name, **sizes)
+        assert variants.build_output(form, **sizes) is not None
+
+
+def test_a_lexicon_has_padding_at_zero_and_then_the_beginning_and_the_end():
+    layer, _, _ = output_layer("lexicon_bias")
+    layer.fit(PAIRS)
+    lexicon = layer.output.lexicon
+    assert not lexicon.chances[0].any()
+    for word in (1, 2, 3):
+        assert lexicon.ids[word, 0] == word
+        assert lexicon.chances[word].tolist() == [1, *[0] * 16]
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-4])

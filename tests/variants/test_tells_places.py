@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import variants
+from bench.api.errors import InvalidConfig
 from bench.api.registry import listed_variants
 from bench.api.resolve import resolve
 
@@ -34,6 +35,18 @@ def test_these_tell_places_without_the_axis_position():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_earlier_tokens_counts(name):
     assert moved(name) > 1e-6
+
+
+@pytest.mark.parametrize("off", ["rotation", "forgets"])
+def test_either_half_of_retention_tells_places_alone(off):
+    name = f"retnet[{off}=false]"
+    assert tells_places(name)
+    assert moved(name) > 1e-6
+
+
+def test_retention_without_both_halves_says_nothing_wrong_because_it_is_refused():
+    with pytest.raises(InvalidConfig, match="nothing tells places apart"):
+        tells_places("retnet[rotation=false,forgets=false]")
 
 
 def test_without_positions_it_does_not():

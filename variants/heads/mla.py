@@ -138,22 +138,26 @@ class MlaHeads(Heads):
             key = torch.cat((latent, turned), -1)
             width = self.config.latent
             return Source(key, key[..., :width], mask=mask, tokens=tokens, shared=width)
-        return Source(*self._written_out(latent, turned), mask=mask, tokens=tokens)
+        return Source(*self._written_out(latent, turned, latent), mask=mask, tokens=tokens)
 
     def _written_out(
-        self, latent: Float[Tensor, "B 1 S C"], turned: Float[Tensor, "B 1 S R"]
+        self,
+        latent: Float[Tensor, "B 1 S C"],
+        turned: Float[Tensor, "B 1 S R"],
+        read: Float[Tensor, "B 1 S C"],
     ) -> tuple[Float[Tensor, "B H S E"], Float[Tensor, "B H S Ev"]]:
-        """Keys and values of every head."""
+        """Keys and values of every head; values are made of `read`."""
         every = turned.expand(-1, self.dims.heads, -1, -1)
         key = torch.cat((latent @ self.key_up.transpose(1, 2), every), -1)
-        return key, latent @ self.value_up.transpose(1, 2)
+        return key, read @ self.value_up.transpose(1, 2)
 
     def written(self, source: Source, query: Float[Tensor, "B H L Eq"]) -> Source:
         """Keys and values written out for queries that were not absorbed."""
         if not self.keeps_latent or query.shape[3] == source.key.shape[3]:
             return source
-        parts = source.key.split((self.config.latent, self.config.turned), -1)
-        key, value = self._written_out(*parts)
+        latent, turned = source.key.split((self.config.latent, self.config.turned), -1)
+        # values may be those of other states than the keys
+        key, value = self._written_out(latent, turned, source.value)
         return replace(source, key=key, value=value, shared=0)
 
     def merge(self, output: Float[Tensor, "B H L Ev"]) -> Float[Tensor, "B L D"]:

@@ -11,6 +11,7 @@ from bench.api.call import Attended
 from bench.api.loss import Loss, LossInputs, LossSizes
 from bench.api.source import Memory, Source
 from bench.api.trace import Trace
+from variants.losses.handed_over import Given, refuse_building, refuse_call
 
 
 class AttentionLoss(nn.Module):
@@ -18,11 +19,16 @@ class AttentionLoss(nn.Module):
 
     What it carries from step to step, such as the running mean of a reward, is kept in `carry`;
     save it with a checkpoint where training must go on exactly.
+
+    Raises:
+        Refused: The loss has no meaning outside of a backbone, or needs a width that is missing.
     """
 
     def __init__(self, loss: Loss, sizes: LossSizes) -> None:
         super().__init__()
+        refuse_building(loss, sizes)
         self.loss = loss
+        self.sizes = sizes
         self.loss.attach(sizes)
         self.carry: dict[str, Tensor] = loss.init()
 
@@ -47,16 +53,19 @@ class AttentionLoss(nn.Module):
             memory: What `prepare` returned.
             mask: True where a target is scored.
             nll: Negative log likelihood of each target, for losses that reward it.
-            targets: Ids of the targets.
+            targets: Ids of the targets, with 2 for the end, for losses that leave it out.
             gold: Gold alignment, for losses that need one; rows sum to one or to zero.
             states: Decoder states, for losses that predict from them.
             embedded: Decoder inputs, for losses that predict from them.
             progress: Share of training done, for losses that start late.
 
         Raises:
-            Refused: The loss needs something that the attention does not give.
+            Refused: The loss needs something that the attention does not give, or that was not
+                handed over in the widths that it was built with.
         """
         layers = (attended,) if isinstance(attended, Attended) else tuple(attended)
+        handed = Given(layers[0], memory, nll, targets, gold, states, embedded)
+        refuse_call(self.loss, self.sizes, handed)
         rows, steps = mask.shape
         like = layers[0].output
         blank = like.new_zeros(rows, steps, 0)

@@ -11,6 +11,7 @@ from bench.api.batch import Sizes
 from bench.api.capabilities import Capability
 from bench.api.errors import Refused
 from bench.api.loss import LossInputs
+from variants.precision import at_least_single
 
 LeaveOut = Literal["special", "ends", "none"]
 """Keys that do not count: special words (BOS, EOS), the first and the last, or none."""
@@ -26,8 +27,8 @@ NO_TARGET: Mapping[Capability, str] = {
 
 
 def scored_weights(inputs: LossInputs) -> Float[Tensor, "B T S"]:
-    """Weights, zero at steps that are not scored."""
-    return torch.where(inputs.batch.mask.unsqueeze(2), inputs.trace.weights, 0.0)
+    """Weights, zero at steps that are not scored, in a format in which sums of them are safe."""
+    return torch.where(inputs.batch.mask.unsqueeze(2), at_least_single(inputs.trace.weights), 0.0)
 
 
 def real_keys(inputs: LossInputs) -> Bool[Tensor, "B S"]:

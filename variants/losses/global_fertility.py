@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
-from bench.api.loss import Loss, LossInputs, LossSizes
+from bench.api.loss import LossInputs, LossSizes
 from bench.api.registry import Citation, DefaultTask, Recipe, register, register_recipe
 from variants.losses.coverage import (
     NO_TARGET,
@@ -32,6 +32,7 @@ from variants.losses.coverage import (
     per_token,
     scored_weights,
 )
+from variants.losses.handed_over import Asked, AskingLoss
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,7 @@ class GlobalFertilityConfig(Config):
         text="Cohn et al., 2016", url="https://arxiv.org/abs/1601.01085", where="section 3.3"
     ),
 )
-class GlobalFertilityLoss(Loss):
+class GlobalFertilityLoss(AskingLoss):
     """-sum_s log N(f_s; m(h_s), v(h_s)) with f_s = sum_t w_ts, and one hidden layer for m and v."""
 
     needs = frozenset({"weights"})
@@ -78,6 +79,10 @@ class GlobalFertilityLoss(Loss):
     def __init__(self, config: GlobalFertilityConfig) -> None:
         super().__init__(config)
         self.config = config
+
+    def asks(self) -> frozenset[Asked]:
+        """The states of the source."""
+        return frozenset({"values"})
 
     def attach(self, sizes: LossSizes) -> None:
         """Make the predictor: mean and log variance from a state."""

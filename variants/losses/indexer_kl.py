@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.config import Config, FloatRange, Legal
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants.lightning_indexer import KL
@@ -68,7 +68,9 @@ class IndexerKl(Loss):
             for attended in inputs.trace.attended
             if KL in attended.terms
         ]
-        total = torch.stack(found).sum() if found else inputs.nll.new_zeros(())
+        if not found:
+            raise Refused("indexer_kl needs attention with an indexer; use dsa or csa.")
+        total = torch.stack(found).sum()
         return self.weight * per_token(total, inputs), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:

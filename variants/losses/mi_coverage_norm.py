@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.config import Config, FloatRange, Legal
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants.losses.coverage import per_token
@@ -60,11 +60,14 @@ class MiCoverageNormLoss(Loss):
         mask = inputs.batch.mask
         place = torch.arange(mask.shape[1], device=mask.device)
         last = torch.where(mask, place, -1).amax(1, keepdim=True)
-        left = sum(
+        found = [
             answer.terms["coverage_left"]
             for answer in inputs.trace.attended
             if "coverage_left" in answer.terms
-        )
+        ]
+        if not found:
+            raise Refused("mi_coverage_norm needs coverage embeddings; use history=mi_coverage.")
+        left = torch.stack(found).sum(0)
         total = torch.where(place == last, left, 0.0).sum()
         return self.config.weight * per_token(total, inputs), carry
 

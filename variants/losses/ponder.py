@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.config import Config, FloatRange, Legal
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 
@@ -55,9 +55,11 @@ class PonderLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Add the terms of all slots up."""
+        """Add the terms of all slots up that count hops."""
         mask = inputs.batch.mask
-        found = [answer.terms["ponder"] for answer in inputs.trace.attended]
+        found = [a.terms["ponder"] for a in inputs.trace.attended if "ponder" in a.terms]
+        if not found:
+            raise Refused("ponder needs a mechanism that counts its hops; use act.")
         cost = torch.where(mask, torch.stack(found).sum(0), 0.0)
         return self.weight * cost.sum() / mask.sum().clamp(min=1), carry
 
@@ -65,6 +67,6 @@ class PonderLoss(Loss):
         """Slot by slot and word by word."""
         total = inputs.nll.new_zeros(())
         for answer in inputs.trace.attended:
-            for hops in answer.terms["ponder"][0]:
+            for hops in answer.terms["ponder"][0] if "ponder" in answer.terms else ():
                 total = total + self.weight * hops
         return total

@@ -23,13 +23,15 @@ from torch import Tensor
 from bench.api.capabilities import Capability
 from bench.api.config import Config, FloatRange, Legal
 from bench.api.errors import InvalidConfig
-from bench.api.loss import Loss, LossInputs
+from bench.api.loss import LossInputs
 from bench.api.registry import Citation, register
 from variants.losses.coverage import LAST_SPECIAL as EOS
 from variants.losses.coverage import NO_TARGET, per_token, scored_weights
+from variants.losses.handed_over import Asked, AskingLoss
+from variants.precision import wide_format
 
 NOTHING = 1e-5
-"""Missing weight (words) that counts as none: sums of weights round by this much."""
+"""Missing weight (words) that counts as none: sums of weights in float32 round by this much."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ class QuantityConfig(Config):
         text="Inaguma & Kawahara, 2021", url="https://arxiv.org/abs/2107.00635", where="section 3"
     ),
 )
-class QuantityLoss(Loss):
+class QuantityLoss(AskingLoss):
     """lambda |T - sum_ts w_ts| of each sentence of T target tokens that count."""
 
     needs = frozenset({"weights"})
@@ -64,6 +66,10 @@ class QuantityLoss(Loss):
     def __init__(self, config: QuantityConfig) -> None:
         super().__init__(config)
         self.config = config
+
+    def asks(self) -> frozenset[Asked]:
+        """Which targets end a sentence, where those are left out."""
+        return frozenset() if self.config.end else frozenset({"targets"})
 
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
@@ -75,7 +81,8 @@ class QuantityLoss(Loss):
         given = scored_weights(inputs).masked_fill(~counted.unsqueeze(2), 0).sum((1, 2))
         missing = counted.sum(1) - given
         # where nothing is missing, rounding alone would decide which way the gradient points
-        missing = torch.where(missing.abs() < NOTHING, 0.0, missing).abs()
+        nothing = NOTHING + counted.sum(1) * _rounding(inputs.trace.weights.dtype)
+        missing = torch.where(missing.abs() < nothing, 0.0, missing).abs()
         return self.config.weight * per_token(missing.sum(), inputs), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
@@ -93,3 +100,11 @@ class QuantityLoss(Loss):
         if abs(left) < NOTHING:
             return torch.zeros_like(missing)
         return self.config.weight * (missing if left > 0 else -missing)
+
+
+def _rounding(dtype: torch.dtype) -> float:
+    """Most that rounding to a narrow format takes from the weights of a word (words).
+
+    Each weight loses up to eps/2 of itself, and as much again as a mean of heads.
+    """
+    return 0.0 if dtype == wide_format(dtype) else torch.finfo(dtype).eps

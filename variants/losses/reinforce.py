@@ -8,7 +8,8 @@ Hoof & Welling, 2019, https://openreview.net/forum?id=r1lgTGL5DE).
 
 Deviations: the surrogate is divided by the number of target tokens, as the negative log likelihood
 is. The baseline starts at zero, as in the authors' code. The learned value sees the decoder state
-before a draw, never the one after, and corrects the moving average in units of its spread.
+before a draw, never the one after, and corrects the moving average in units of its spread. Draws of
+steps that are not scored count up to the last scored one, whose answer a stack may owe to them.
 """
 
 from collections.abc import Mapping
@@ -16,15 +17,16 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig, Refused
-from bench.api.loss import Loss, LossInputs, LossSizes
+from bench.api.loss import LossInputs, LossSizes
 from bench.api.registry import Citation, register
 from bench.api.trace import Trace
+from variants.losses.handed_over import Asked, AskingLoss
 
 VALUE_UNITS = 32
 """Hidden units of the learned value."""
@@ -72,7 +74,7 @@ class ReinforceConfig(Config):
         text="Xu et al., 2015", url="https://arxiv.org/abs/1502.03044", where="section 4.1"
     ),
 )
-class ReinforceLoss(Loss):
+class ReinforceLoss(AskingLoss):
     """-lambda_r stop(R - b) log p(z) - lambda_e H, with R the log likelihood of the targets."""
 
     gives = frozenset({"loss:reinforce"})
@@ -83,6 +85,12 @@ class ReinforceLoss(Loss):
         self.config = config
         self.copies = config.samples if config.baseline == "leave_one_out" else 1
         self.value: nn.Module | None = None
+
+    def asks(self) -> frozenset[Asked]:
+        """The reward, and what a learned value is read off."""
+        if self.config.baseline == "learned":
+            return frozenset({"nll", "states"})
+        return frozenset({"nll"})
 
     def attach(self, sizes: LossSizes) -> None:
         """Make the value, where it is learned."""
@@ -101,14 +109,13 @@ class ReinforceLoss(Loss):
     def forward(
         self, inputs: LossInputs, carry: dict[str, Tensor]
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
-        """Steps that are not scored get no reward and give none."""
-        mask = inputs.batch.mask
-        count = mask.sum().clamp(min=1)
+        """Steps that are not scored give no reward; their draws may earn that of later ones."""
+        count = inputs.batch.mask.sum().clamp(min=1)
         reward = self._reward(inputs)
         baseline, fit = self._baseline(inputs, reward, carry)
         gain = self.config.weight * (reward - baseline) * _summed(inputs, "log_prob")
         gain = gain + self.config.entropy * _summed(inputs, "entropy")
-        term = torch.where(mask, fit - gain, 0.0).sum() / count
+        term = torch.where(self._rewarded(inputs), fit - gain, 0.0).sum() / count
         return term, self._next(carry, reward, inputs)
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
@@ -144,6 +151,13 @@ class ReinforceLoss(Loss):
         seen = {"sequence": costs, "rest": costs[t:], "token": costs[t : t + 1]}
         return -sum(seen[self.config.reward])
 
+    def _rewarded(self, inputs: LossInputs) -> Bool[Tensor, "B T"]:
+        """Steps whose draws a scored answer may depend on, its own or a later one."""
+        mask = inputs.batch.mask
+        if self.config.reward == "token":
+            return mask
+        return mask.flip(1).cumsum(1).flip(1) > 0
+
     def _reward(self, inputs: LossInputs) -> Float[Tensor, "B T"]:
         mask = inputs.batch.mask
         reward = torch.where(mask, -inputs.nll.detach(), 0.0)
@@ -174,9 +188,10 @@ class ReinforceLoss(Loss):
     def _next(
         self, carry: dict[str, Tensor], reward: Float[Tensor, "B T"], inputs: LossInputs
     ) -> dict[str, Tensor]:
-        """Running means over sentences, or over steps where each has a reward of its own."""
-        mask = inputs.batch.mask
-        counted = mask if self.config.reward != "sequence" else mask.any(1, keepdim=True)
+        """Running means over sentences, or over draws where each has a reward of its own."""
+        counted = self._rewarded(inputs)
+        if self.config.reward == "sequence":
+            counted = counted.any(1, keepdim=True)
         values = reward[:, : counted.shape[1]]
         count = counted.sum().clamp(min=1)
         mean = carry["baseline"].to(reward)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bench.api.config import Config, FloatRange, Legal
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import Loss, LossInputs
 from bench.api.registry import Citation, register
 from variants.losses.coverage import per_token
@@ -63,7 +63,9 @@ class SpanPenalty(Loss):
             for attended in inputs.trace.attended
             if SPAN in attended.terms
         ]
-        total = torch.stack(found).sum() if found else inputs.nll.new_zeros(())
+        if not found:
+            raise Refused("span_penalty needs attention that learns its span; use adaptive_span.")
+        total = torch.stack(found).sum()
         return self.weight * per_token(total, inputs), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:

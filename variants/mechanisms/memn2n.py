@@ -41,7 +41,8 @@ class MemN2NConfig(Config):
     )
     """Whether a hop's keys are the last hop's values, or all hops share keys, values and H."""
     linear_start: Annotated[float, FloatRange(0.0, 0.5)] = 0.0
-    """Share of training without the softmax; evaluation always has it."""
+    """Share of training without the softmax, in which an output or a loss that reads weights finds
+    none and is refused; evaluation always has it."""
 
     def __post_init__(self) -> None:
         """Check the hops and the share."""
@@ -75,7 +76,7 @@ class MemN2N(Biased):
     """u = q; K times: o = softmax(u . m) c, u = u + o (adjacent) or H u + o (layer-wise).
 
     The output is what was added to q (or to H^K q); a host that adds q back has the paper's u + o.
-    Weights are those of the last hop. Time O(K L S E) per head.
+    Weights are those of the last hop; without the softmax there are none. Time O(K L S E) per head.
     """
 
     needs = frozenset({"equal_width"})
@@ -132,7 +133,8 @@ class MemN2N(Biased):
             if self.carry is not None:
                 asked, added = (per_head_linear(x, self.carry) for x in (asked, added))
             asked, added = asked + found, added + found
-        return MixResult(added, weights, carried, {})
+        # products may be negative and sum to anything, so they are no weights to anybody else
+        return MixResult(added, None if linear else weights, carried, {})
 
     def _memories(self, memory: Memory) -> list[tuple[Tensor, Tensor]]:
         """Keys and values of each hop."""

@@ -96,6 +96,8 @@ class NadarayaWatson(Variant):
     Gaussian exp(-u^2 / 2), Laplace exp(-u), boxcar 1[u <= 1], Epanechnikov max(0, 1 - u^2),
     triangular max(0, 1 - u), constant 1 (mean pooling). The Gaussian needs no distance: |q|^2
     cancels, so that it is a dot product scaled by beta with the bias -beta |k|^2 / 2 on each key.
+    Both are counted from the first key, because far from the origin they would lose small distances
+    to rounding. Under causality, where keys come in pieces, they are counted from the origin.
     """
 
     needs = frozenset({"equal_width"})
@@ -143,6 +145,7 @@ class NadarayaWatson(Variant):
         key = at_least_single(expand_heads(source.key, self.dims.heads))
         beta = self.beta(key)
         if self.kernel == "gaussian":
+            key = self._from_first(key, source)
             scaled = beta * key
             bias = (scaled * key).sum(-1, keepdim=True) / -2
             return Memory(source, {"key": scaled, "bias": bias})
@@ -169,6 +172,7 @@ class NadarayaWatson(Variant):
             return masked_softmax(query.new_zeros(*query.shape[:3], num_keys), allowed)
         key = leaf(call.memory.parts, "key")
         if self.kernel == "gaussian":
+            query = self._from_first(query, call.memory.source)
             bias = leaf(call.memory.parts, "bias").transpose(-1, -2)
             return masked_softmax(query @ key.transpose(-1, -2) + bias, allowed)
         # differences, not |q|^2 - 2 q.k + |k|^2, which loses small distances to rounding
@@ -178,6 +182,15 @@ class NadarayaWatson(Variant):
         if self.kernel == "laplace":
             return masked_softmax(-distance, allowed)
         return self._compact(distance, allowed)
+
+    def _from_first(
+        self, x: Float[Tensor, "B Hq n E"], source: Source
+    ) -> Float[Tensor, "B Hq n E"]:
+        """Count vectors from the first key, on which no distance and so no gradient depends."""
+        if self.dims.regime == "causal":
+            return x
+        first = at_least_single(expand_heads(source.key[:, :, :1], self.dims.heads))
+        return x - first.detach()
 
     def _compact(self, distance: Weights, allowed: Allowed | None) -> Weights:
         mass = compact_kernel(self.kernel, distance)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from bench.api.call import Call, Dims
 from bench.api.config import Choices, Config
+from bench.api.errors import InvalidConfig
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
 from variants.mechanisms.chunked_state import Steps
@@ -32,7 +33,16 @@ class RetNetConfig(Config):
     rotation: Annotated[bool, Choices((True, False))] = True
     """Whether queries and keys are turned by their places."""
     forgets: Annotated[bool, Choices((True, False))] = True
-    """Whether the matrix decays; without, it is linear attention without a sum of weights."""
+    """Whether the matrix decays; without, it is linear attention without a sum of weights, on
+    queries and keys that are turned."""
+
+    def __post_init__(self) -> None:
+        """Check that something tells places apart, as the mechanism says that it does."""
+        if not (self.rotation or self.forgets):
+            raise InvalidConfig(
+                "retnet: with rotation=false and forgets=false nothing tells places apart; leave "
+                "one of them true, or use linear_attention."
+            )
 
 
 @register(

@@ -3,9 +3,10 @@
 Xu et al., 2015, "Show, attend and tell: neural image caption generation with visual attention",
 https://arxiv.org/abs/1502.03044, section 4.1.
 
-Deviations: whether an example is read by its sample or by its expectation is drawn once per
-example, as the paper says; the authors' code draws once per batch. Every head draws its own key,
-and log probabilities add. The scores have no temperature (the authors' default leaves it off).
+Deviations: whether an example is read by its sample or by its expectation is drawn once per example
+and layer, and once for each of several sources. The paper has one layer and one source and draws
+once per example; the authors' code draws once per batch. Every head draws its own key, and log
+probabilities add. The scores have no temperature (the authors' default leaves it off).
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from variants.normalizers.best_key import one_hot_best, oracle_best
 from variants.normalizers.masked_softmax import masked_softmax, oracle_softmax
 
 KEY, EXAMPLE = "hard_reinforce.key", "hard_reinforce.example"
-"""Streams of noise: the key of a query, and whether an example samples at all."""
+"""Streams of noise: the key of a query, and whether an example samples at all in this layer."""
 
 READS: dict[str, Read] = {"argmax": "hard", "sample": "sample", "expected": "expected"}
 """Read mode of each value of the option `inference`."""
@@ -39,7 +40,7 @@ class HardReinforceConfig(Config):
     """Options of sampled hard attention."""
 
     sampling: Annotated[float, FloatRange(0.1, 1.0)] = 0.5
-    """Probability that an example samples in training; the others read the expectation."""
+    """Probability that an example samples in a layer in training; others read the expectation."""
     inference: Literal["argmax", "sample", "expected"] = "argmax"
     """How a trained model reads: the best key, a drawn key, or the expectation."""
 

@@ -5,7 +5,7 @@ https://aclanthology.org/J93-2003, section 4.2; as a lexicon for attention by Ar
 Nakamura, 2016, https://arxiv.org/abs/1606.02006, section 4.
 
 A source word keeps its likeliest translations; what is left of its probability goes to UNK. BOS,
-EOS and UNK translate to themselves, and padding to nothing.
+EOS and UNK translate to themselves, and padding, which is id 0, to nothing.
 """
 
 from collections.abc import Sequence

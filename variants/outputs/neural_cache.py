@@ -19,7 +19,7 @@ from torch.nn import functional
 from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange, Legal
 from bench.api.errors import InvalidConfig
-from bench.api.output import Output, OutputSizes
+from bench.api.output import OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.trace import Emit, Trace
@@ -31,7 +31,13 @@ from variants.outputs.copy_scores import (
     oracle_vocabulary,
     scatter_rows,
 )
-from variants.outputs.recent_states import RecentStates, extended, known_words, recent_states
+from variants.outputs.recent_states import (
+    RecallingOutput,
+    RecentStates,
+    extended,
+    known_words,
+    recent_states,
+)
 from variants.precision import at_least_single
 
 
@@ -76,7 +82,7 @@ class NeuralCacheConfig(Config):
         "of `families`."
     ),
 )
-class NeuralCacheOutput(Output):
+class NeuralCacheOutput(RecallingOutput):
     """(1 - lambda) p_vocab(w) + lambda p_cache(w), p_cache ~ sum of e^(theta h_t h_i), x_i+1 = w.
 
     No parameters; time O(T min(T, window) D).

@@ -18,7 +18,7 @@ from torch.nn import functional
 from bench.api.batch import Batch
 from bench.api.config import Config, FloatRange, IntRange
 from bench.api.errors import InvalidConfig
-from bench.api.output import Output, OutputSizes
+from bench.api.output import OutputSizes
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Tree
 from bench.api.trace import Emit, Trace
@@ -30,7 +30,13 @@ from variants.outputs.copy_scores import (
     oracle_vocabulary,
     scatter_rows,
 )
-from variants.outputs.recent_states import RecentStates, extended, known_words, recent_states
+from variants.outputs.recent_states import (
+    RecallingOutput,
+    RecentStates,
+    extended,
+    known_words,
+    recent_states,
+)
 from variants.precision import at_least_single
 
 
@@ -78,7 +84,7 @@ class Pointed(NamedTuple):
         "alone recalls nearly all of them, so a pointer has nothing to add."
     ),
 )
-class PointerSentinelOutput(Output):
+class PointerSentinelOutput(RecallingOutput):
     """p(w) = g p_vocab(w) + sum of a_i over x_i = w, a = softmax([q.h_i; q.s]), g = a_sentinel.
 
     q = tanh(W h + b); time O(T min(T, window) D).

@@ -7,9 +7,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bench.api.batch import Batch
-from bench.api.output import OutputSizes
+from bench.api.output import Output, OutputSizes
 from bench.api.source import Tree, leaf
 from bench.api.trace import Trace
+
+
+class RecallingOutput(Output):
+    """An output that says words again: it reads the inputs of all steps so far, not the last alone.
+
+    In a network these are `inputs` of the batch; whoever has no batch must be asked for them.
+    """
 
 
 class RecentStates(NamedTuple):

@@ -9,7 +9,7 @@ decoder `target_only`. `end=last` asks that the last word is emitted at the last
 understand the paper; `end=sum` does not ask it. Decoding is greedy: it reads on until emitting is
 likelier, and then emits the best word; there is no beam over positions. Only scored positions are
 projected to the vocabulary. Emission at the last source token may be below one, so probabilities of
-all sequences sum to less than one.
+all sequences sum to less than one. Tokens that an encoder hides are no positions of the walk.
 """
 
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class SsntOutput(Output):
 
     def nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, " B"]:
         """Of whole sequences: the forward recursion over words and positions."""
-        value = values_as_contexts(trace, "ssnt")
+        value, last_place = _walked(trace)
         choice = at_least_single(self._choice(trace.states, value))
         words = self._log_words(trace, value, emit, batch)
         reached = forward_scores(
@@ -93,7 +93,6 @@ class SsntOutput(Output):
         lengths = batch.mask.sum(1)
         index = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, value.shape[1])
         last = reached.gather(1, index).squeeze(1)
-        last_place = _last_place(_mask(trace))
         if self.ends_last:
             ended = last.gather(1, last_place.unsqueeze(1)).squeeze(1)
         else:
@@ -103,8 +102,9 @@ class SsntOutput(Output):
 
     def log_probs(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "B T VX"]:
         """Greedy reading under teacher forcing: words at the positions where decoding would be."""
-        value = values_as_contexts(trace, "ssnt")
-        places = self._places(trace, value, leaf(self.begin(batch, trace.memories), "place"))
+        value, last = _walked(trace)
+        start = leaf(self.begin(batch, trace.memories), "place")
+        places = self._places(trace.states, value, start, last)
         index = places.unsqueeze(-1).expand(-1, -1, value.shape[2])
         return self._words_at(value.gather(1, index), trace, emit, batch)
 
@@ -121,11 +121,8 @@ class SsntOutput(Output):
 
         Only the positions that are read are computed: T + S of them for a whole sequence.
         """
-        value, rows = (
-            values_as_contexts(trace, "ssnt"),
-            torch.arange(len(words), device=words.device),
-        )
-        place, last = leaf(carried, "place"), _last_place(_mask(trace))
+        value, last = _walked(trace)
+        rows, place = torch.arange(len(words), device=words.device), leaf(carried, "place")
         of_state = self.of_state(trace.states[:, 0])
         while True:
             here = value[rows, place]
@@ -138,13 +135,14 @@ class SsntOutput(Output):
 
     def read_share(self, trace: Trace, batch: Batch) -> Float[Tensor, "B T"]:
         """Positions read before each word under teacher forcing and greedy reading."""
+        value, last = _walked(trace)
         start = leaf(self.begin(batch, trace.memories), "place")
-        places = self._places(trace, values_as_contexts(trace, "ssnt"), start)
+        places = self._places(trace.states, value, start, last)
         return (places + 1) / _mask(trace).sum(1, keepdim=True).clamp(min=1)
 
     def oracle(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, "T VX"]:
         """Greedy reading: on from the last place until emitting is likelier, or to the end."""
-        value = values_as_contexts(trace, "ssnt")[0]
+        value = values_as_contexts(trace, "ssnt")[0][_mask(trace)[0]]
         steps, place = [], 0
         for t in range(trace.states.shape[1]):
             while (
@@ -158,7 +156,7 @@ class SsntOutput(Output):
 
     def oracle_nll(self, trace: Trace, emit: Emit, batch: Batch) -> Float[Tensor, ""]:
         """Every way to walk along the source, one after the other."""
-        value = values_as_contexts(trace, "ssnt")[0]
+        value = values_as_contexts(trace, "ssnt")[0][_mask(trace)[0]]
         steps = [t for t, scored in enumerate(batch.mask[0].tolist()) if scored]
         total = value.new_zeros(())
         for places in combinations_with_replacement(range(len(value)), len(steps)):
@@ -186,11 +184,14 @@ class SsntOutput(Output):
         return 1 / (1 + torch.exp(-(self.decide.weight[0] @ hidden) - self.decide.bias[0]))
 
     def _places(
-        self, trace: Trace, value: Float[Tensor, "B S Dv"], place: Int[Tensor, " B"]
+        self,
+        states: Float[Tensor, "B T D"],
+        value: Float[Tensor, "B S Dv"],
+        place: Int[Tensor, " B"],
+        last: Int[Tensor, " B"],
     ) -> Int[Tensor, "B T"]:
         """Position at which greedy reading emits each word."""
-        emits = self._choice(trace.states, value) >= 0
-        return greedy_places(emits, place, _last_place(_mask(trace)))
+        return greedy_places(self._choice(states, value) >= 0, place, last)
 
     def _words_at(
         self, read: Float[Tensor, "B T Dv"], trace: Trace, emit: Emit, batch: Batch
@@ -228,6 +229,18 @@ class SsntOutput(Output):
         return full.masked_scatter(picked.unsqueeze(-1), found)
 
 
+def _walked(trace: Trace) -> tuple[Float[Tensor, "B S Dv"], Int[Tensor, " B"]]:
+    """What each position of the walk reads, and the last position of each row.
+
+    Tokens that are hidden between others, as by a rationale, move behind all that are not. A source
+    without any token is read as a zero vector, as it is under soft attention.
+    """
+    value, mask = values_as_contexts(trace, "ssnt"), _mask(trace)
+    order = mask.int().argsort(dim=1, descending=True, stable=True)
+    value = torch.where(mask.unsqueeze(-1), value, 0.0)
+    return value.take_along_dim(order.unsqueeze(-1), 1), _last_place(mask)
+
+
 def _mask(trace: Trace) -> Bool[Tensor, "B S"]:
     memory = trace.memories[0]
     assert memory is not None, "ssnt reads the source"
@@ -235,7 +248,7 @@ def _mask(trace: Trace) -> Bool[Tensor, "B S"]:
 
 
 def _last_place(mask: Bool[Tensor, "B S"]) -> Int[Tensor, " B"]:
-    """Position of the last real token."""
+    """Position of the last real token, where all real tokens stand in front."""
     return (mask.sum(1) - 1).clamp(min=0)
 
 

@@ -4,7 +4,9 @@ Nadaraya, 1964, "On estimating regression", https://doi.org/10.1137/1109020, and
 "Smooth regression analysis", https://www.jstor.org/stable/25049340: softmax of this energy is their
 estimator under a Gaussian kernel.
 
-Deviations: the bandwidth may be learned, one per head; queries and keys may be projected.
+Deviations: the bandwidth may be learned, one per head; queries and keys may be projected. The
+square of a distance is written out, so that in single precision it is wrong by about 1e-7 of the
+squared norms: subtract a center from inputs that lie far from zero, such as years.
 """
 
 from dataclasses import dataclass

@@ -30,7 +30,8 @@ class BahdanauConfig(Config):
     output_layer_state: Annotated[Literal["prev", "curr"], Choices(("prev", "curr"))] = "prev"
     """State that the output layer sees: before the step, as published, or after it."""
     start: Annotated[Literal["summary", "backward"], Choices(("summary", "backward"))] = "summary"
-    """Source of the first state: the whole summary, or its backward half, as published."""
+    """Source of the first state: the whole summary, or its backward half, as published, where that
+    is a last state."""
     maxout: Annotated[int, IntRange(0, 1024)] = 0
     """Maxout units of the output layer; 0 for as many as the state has."""
 
@@ -59,7 +60,8 @@ class BahdanauDecoder(Decoder):
         self.starts_from = sizes.backward if config.start == "backward" else None
         if self.starts_from == ():
             raise Refused(
-                "bahdanau: start=backward needs an encoder that reads backwards too, such as birnn."
+                "bahdanau: start=backward needs the last state of an encoder that reads backwards "
+                "too, such as birnn, and summaries=basic, by which a decoder starts from it."
             )
         self.start = nn.Linear(len(self.starts_from or range(sizes.summary)), sizes.hidden)
         self.cell = nn.GRUCell(sizes.embedding + self.context_width, sizes.hidden)

@@ -38,7 +38,8 @@ class GnmtConfig(RecurrentConfig):
     layers: Annotated[int, IntRange(2, 8)] = 3
     """Layers, one above the other; the lowest asks, and the others read the context."""
     residual: Annotated[bool, Choices((True, False))] = True
-    """Whether layers from the third on add their input, without the context, to their output."""
+    """Whether layers from the third on add their input, without the context, to their output; two
+    layers have no third."""
 
     def __post_init__(self) -> None:
         """Check the number of layers."""

@@ -37,8 +37,9 @@ class BiRnnEncoder(Encoder):
             raise InvalidConfig(f"birnn: hidden must be even, got {hidden}.")
         self.output_width = hidden
         self.summary_width = hidden
-        self.backward = range(hidden // 2, hidden)
         self.averages = config.summary == "mean"
+        # half of a mean is no last state, from which a decoder starts
+        self.backward = range(0) if self.averages else range(hidden // 2, hidden)
         self.rnn = recurrent(config.cell, embedding_width, hidden // 2, both_ways=True)
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:

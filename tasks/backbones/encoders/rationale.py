@@ -22,10 +22,16 @@ from bench.api import registry
 from bench.api.batch import Batch
 from bench.api.config import Config, OfAxis
 from bench.api.encoder import ENCODERS, Encoded, Encoder
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.registry import Citation, register
 from bench.api.selector import Selector
 from bench.api.trace import Mode
 
+NOT_INSIDE = {
+    "multimodal": "its features are no tokens that can be selected",
+    "rationale": "what it selects would be lost",
+}
+"""Encoders that cannot stand inside, and why."""
 TOKEN = "rationale.token"
 """Stream of noise: whether a token is selected."""
 
@@ -37,7 +43,16 @@ class RationaleConfig(Config):
     encoder: Selector = Selector("embed")
     """What reads the selected tokens."""
     generator: Annotated[Selector, OfAxis("encoder")] = Selector("birnn")
-    """Encoder from whose states the probability of selecting a token is computed."""
+    """Encoder whose states, one for each token, give the probability of selecting it."""
+
+    def __post_init__(self) -> None:
+        """Check that both encoders read tokens, and all of them."""
+        for option, chosen in (("encoder", self.encoder), ("generator", self.generator)):
+            if chosen.name in NOT_INSIDE:
+                raise InvalidConfig(
+                    f"rationale: {option}={chosen.name} cannot stand inside, because "
+                    f"{NOT_INSIDE[chosen.name]}; name another encoder."
+                )
 
 
 @register(
@@ -62,9 +77,15 @@ class RationaleEncoder(Encoder):
         super().__init__(config, embedding_width, hidden)
         self.inner = registry.make(ENCODERS, config.encoder, embedding_width, hidden)
         self.generator = registry.make(ENCODERS, config.generator, embedding_width, hidden)
+        if self.generator.stride != 1:
+            raise Refused(
+                f"rationale: the generator selects tokens, and {config.generator.name} has a state "
+                f"for {self.generator.stride} of them; name an encoder with a state for each."
+            )
         self.choose = nn.Linear(self.generator.output_width, 1)
         self.output_width = self.inner.output_width
         self.summary_width = self.inner.summary_width
+        self.backward = self.inner.backward
         self.stride = self.inner.stride
 
     def forward(self, x: Float[Tensor, "B S De"], mask: Bool[Tensor, "B S"] | None) -> Encoded:

@@ -27,6 +27,7 @@ from bench.cli.registered import load_registry
 from bench.running.catalog import known_metrics
 from bench.running.request import Request
 from bench.training.assemble import assemble
+from bench.training.protocol import read_protocol
 from bench.training.refusals import cell_refusal
 from tasks.metrics.source_lengths import source_lengths
 
@@ -140,6 +141,20 @@ def test_words_that_a_probe_counts_are_decoded():
         ):
             trained = cells_of(side, Request(), FIRST_SEED).trained.cell
             assert assemble(trained, None).task.decodes, key
+
+
+def test_a_learning_rate_that_a_side_names_is_not_that_of_its_task():
+    """The page says so of the claims that name one; all others have that of their task."""
+    own = {}
+    for key, side in SIDES:
+        mine, of_task = (
+            read_protocol(cells_of(one, Request(), FIRST_SEED).trained.cell.protocol).lr
+            for one in (side, replace(side, training=""))
+        )
+        if mine != of_task or "lr=" in side.training:
+            own[key] = (mine, of_task)
+    assert own == {"C11": (0.001, 0.005)}
+    assert "the learning rate 0.001, where the task has 0.005" in asked_claims(["C11"])[0].note
 
 
 def test_backbones_hold_the_slot_of_every_side():

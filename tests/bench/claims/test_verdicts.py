@@ -545,6 +545,28 @@ def test_a_number_without_bounds_is_shown_and_counts_for_nothing(store):
     assert failed.reason() == "a count: 0.5, expected at most 0.1."
 
 
+@pytest.mark.parametrize(("level", "room"), [(0.97, "no"), (0.85, "little")])
+def test_a_difference_that_had_little_room_is_not_called_impossible(store, level, room):
+    noise = [0.001, -0.001, 0.0, 0.002, -0.002, 0.0]
+    put(store, DOT, [level + 0.01 + one for one in noise])
+    put(store, PLAIN, [level - one for one in noise])
+    found = outcome(store, claim(replace(CONTRAST, margin=0.1)))
+    assert found.standing == "undecided"
+    assert f"leaves {room} room: the right side is {1 - level:.2g} from the end" in found.reason()
+
+
+def test_a_claim_with_a_learning_rate_of_its_own_is_named(store):
+    usual = outcome(store, claim(CONTRAST))
+    longer = replace(DOT, training="adam[steps=900]")
+    slower = replace(DOT, training="adam[lr=0.001,steps=900]")
+    for side, more in ((longer, ""), (slower, " Those of X1 have another one, which their list")):
+        found = outcome(store, claim(replace(CONTRAST, left=(side,))))
+        (text,) = (one for one in verdict_texts([usual, found]) if "learning rate" in one)
+        assert text.startswith("Networks have the learning rate of their task, which was not")
+        assert text.endswith("not tuned for them.") == (not more)
+        assert more in text
+
+
 def test_the_networks_of_a_claim_are_told_with_what_is_not_usual(store, tmp_path):
     far = replace(DOT, backbone="tagger", probe="alignment")
     contrast = replace(CONTRAST, left=(far,))

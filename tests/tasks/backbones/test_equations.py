@@ -298,20 +298,22 @@ def test_a_two_source_decoder_generates(draw):
     assert 1 <= said.steps <= 6
 
 
-def test_only_encoders_that_read_backwards_can_start_from_their_backward_half(draw):
-    spec = resolve("additive")
-    for encoder in ("uni_rnn", "embed", "cnn"):
-        selector = canonical_backbone(
-            f"rnn_seq2seq[decoder=bahdanau[start=backward],encoder={encoder}]", {}
-        )
-        parts = BackboneParts(
-            sizes=Sizes((9,), VOCAB, 12),
-            attach=lambda place: build_slot(spec, place),
-            attach_default=lambda place: build_slot(spec, place),
-            output=lambda sizes: registry.make("output", spec.axes["output"][0], sizes),
-            capabilities=frozenset({"padding", "stepwise"}),
-        )
-        with pytest.raises(Refused, match="start=backward needs an encoder that reads backwards"):
-            registry.make("backbone", selector, parts)
+def test_a_decoder_starts_from_the_last_backward_state_or_is_refused(draw):
+    places = (
+        "uni_rnn",
+        "embed",
+        "cnn",
+        "birnn[summary=mean]",
+        "rationale[encoder=uni_rnn]",
+        "birnn,summaries=child_sum",
+        "birnn,summaries=none",
+    )
+    for place in places:
+        name = f"bahdanau[start=backward],encoder={place}"
+        with pytest.raises(Refused, match=r"needs the last state of .* backwards .*=basic"):
+            network(name, (9,), "additive", draw)
+    for place in ("birnn", "pyramid", "rationale[encoder=birnn]"):
+        made = network(f"bahdanau[start=backward],encoder={place}", (9,), "additive", draw)
+        assert made.decoder.start.in_features == HIDDEN // 2
     with pytest.raises(InvalidConfig, match="maxout must be at least 0, got -1"):
         network("bahdanau[maxout=-1]", (9,), "additive", draw)

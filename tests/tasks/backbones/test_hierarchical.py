@@ -208,6 +208,14 @@ def test_variants_that_cannot_pool_or_need_ids_of_sentences_are_refused(placed):
         placed(SMALL, "shaw_rpr", (VOCAB,), LABELS)
 
 
+def test_encoders_without_a_state_of_every_word_are_refused(placed):
+    name = SMALL.replace("]", ",encoder={}]")
+    with pytest.raises(Refused, match="every word, and pyramid has one for 2 words"):
+        placed(name.format("pyramid[layers=1]"), "additive", (VOCAB,), LABELS)
+    with pytest.raises(Refused, match="every word, and rationale selects some"):
+        placed(name.format("rationale"), "additive", (VOCAB,), LABELS)
+
+
 def test_weights_of_tokens_that_were_made_from_sentences_cannot_be_edited(placed):
     edited = Mode(edit=lambda weights, call: weights)
     with pytest.raises(Refused, match="reads sentences"):

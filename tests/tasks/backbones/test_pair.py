@@ -239,6 +239,14 @@ def test_impossible_pairs_are_refused(placed):
         network(several, Mode())
 
 
+def test_encoders_without_a_state_of_every_word_are_refused(placed):
+    sizes = ("decomposable", (VOCAB, VOCAB), LABELS)
+    with pytest.raises(Refused, match="every word, and pyramid has one for 8 words"):
+        placed(f"pair[{SMALL},encoder=pyramid]", *sizes)
+    with pytest.raises(Refused, match="every word, and rationale selects some"):
+        placed(f"pair[{SMALL},encoder=rationale]", *sizes)
+
+
 def test_what_the_backbone_names_resolves():
     from tasks.backbones.pair import ATTEND, INTRA
 

@@ -6,7 +6,7 @@ import torch
 from bench.api import registry
 from bench.api.batch import Batch
 from bench.api.encoder import Encoded
-from bench.api.errors import Refused
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.noise import Noise
 from bench.api.options import canonical
 from bench.api.resolve import resolve
@@ -170,6 +170,27 @@ def test_a_decoder_without_attention_needs_the_loss_too():
     backbone = canonical("backbone", parse(chosen))
     reason = cell_refusal(resolve("additive"), task, backbone, "cross")
     assert reason == "rationale needs the rationale loss, which nothing here gives."
+
+
+@pytest.mark.parametrize("place", ["encoder", "generator"])
+@pytest.mark.parametrize(
+    ("inside", "reason"), [("multimodal", "features are no tokens"), ("rationale", "would be lost")]
+)
+def test_what_adds_or_selects_tokens_cannot_stand_inside(place, inside, reason):
+    with pytest.raises(InvalidConfig, match=f"rationale: {place}={inside} cannot .*{reason}"):
+        registry.make("encoder", parse(f"rationale[{place}={inside}]"), 6, 8)
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+def test_a_generator_has_a_state_for_each_token(layers, encoder):
+    with pytest.raises(Refused, match=f"pyramid has a state for {2**layers} of them"):
+        registry.make("encoder", parse(f"rationale[generator=pyramid[layers={layers}]]"), 6, 8)
+    assert encoder(f"pyramid[layers={layers}]").stride == 2**layers
+
+
+def test_the_backward_half_of_the_summary_is_that_of_the_encoder_inside(encoder):
+    assert encoder("birnn").backward == range(4, 8)
+    assert encoder("uni_rnn").backward == range(0)
 
 
 def test_reading_by_draws_needs_noise(encoder):

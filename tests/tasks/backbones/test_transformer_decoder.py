@@ -20,7 +20,17 @@ def prompt(rows=3, length=4):
     return Batch(sources=(), inputs=words, targets=words, mask=torch.ones_like(words).bool())
 
 
-@pytest.mark.parametrize("variant", ["scaled_dot", "sinusoid", "shaw_rpr", "linear_attention"])
+@pytest.mark.parametrize(
+    "variant",
+    [
+        "scaled_dot",
+        "sinusoid",
+        "shaw_rpr",
+        "linear_attention",
+        "scaled_dot[output=pointer_sentinel[window=3]]",
+        "scaled_dot[output=neural_cache[weight=0.95,theta=0.1]]",
+    ],
+)
 @pytest.mark.parametrize("stack", ["own", "own+linear_attention"])
 def test_words_said_one_by_one_are_the_likeliest_of_the_whole_text_so_far(variant, stack, placed):
     network = placed(NAME.format(f"3,short_convolution=3,stack={stack}"), variant, (), VOCAB)
@@ -30,8 +40,9 @@ def test_words_said_one_by_one_are_the_likeliest_of_the_whole_text_so_far(varian
     for row, words in enumerate(said.tokens):
         text = batch.inputs[row : row + 1]
         for word in words:
-            trace = network(replace(prompt(1), inputs=text), asked)
-            assert int(network.emit(*trace[:3])[0, -1].argmax()) == word
+            given = replace(prompt(1), inputs=text)
+            found = network.output.log_probs(network(given, asked), network.emit, given)
+            assert int(found[0, -1].argmax()) == word
             text = torch.cat((text, torch.tensor([[word]])), 1)
 
 
@@ -69,6 +80,22 @@ def test_weights_are_those_of_the_last_layer_that_holds_the_variant(placed):
     trace = network(prompt(), Mode())
     assert len(trace.attended) == 1
     assert trace.weights.shape == (3, 4, 4)
+
+
+@pytest.mark.parametrize("named", ["learned", "sinusoid", "mha[heads=2,position=sinusoid]"])
+def test_a_named_layer_whose_positions_would_not_be_added_is_refused(named, placed):
+    for stack in (f"own+{named}", f"{named}+own"):
+        with pytest.raises(Refused, match=rf"{named.split('[')[0]}.* adds positions to its input"):
+            placed(NAME.format(f"2,stack={stack}"), "scaled_dot", (), VOCAB)
+    with pytest.raises(Refused, match="adds positions to its input"):
+        placed(NAME.format(f"2,positions_each_layer=true,stack={named}+own"), "mha", (), VOCAB)
+
+
+def test_positions_of_a_named_layer_are_added_where_every_layer_adds_some(placed):
+    name = NAME.format("2,positions_each_layer=true,stack=own+learned")
+    network = placed(name, "scaled_dot", (), VOCAB)
+    network.emit(*network(prompt(), Mode())[:3]).sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())
 
 
 def test_a_stack_without_the_variant_is_an_error(placed):

@@ -88,6 +88,22 @@ def test_what_goes_by_the_width_of_keys_reads_the_latent_vector(option):
     assert torch.equal(mixed(x), absorbed(x))
 
 
+@pytest.mark.parametrize("queries", [1, LONGEST + 1])
+def test_values_of_other_states_than_the_keys_are_read(queries):
+    """As in `nn.MultiheadAttention`, whose keys and values are two arguments."""
+    mixed = built("mla[position=none]", regime="cross")
+    naive = built("mla[position=none,form=naive]", regime="cross")
+    naive.load_state_dict(mixed.state_dict())
+    x, source, values = drawn(2, queries, DIM), drawn(2, 5, DIM, seed=2), drawn(2, 5, DIM, seed=3)
+    found = []
+    for attention in (mixed, naive):
+        memory = attention.prepare(source, values=values)
+        state = attention.start(memory, x)
+        found.append(attention.attend(x, memory, state, want_weights=False)[0])
+    torch.testing.assert_close(*found)
+    assert not torch.allclose(found[0], mixed(x, source))
+
+
 def test_weights_are_those_of_the_latent_vector():
     mixed, absorbed = built("mla"), built("mla[form=absorbed]")
     absorbed.load_state_dict(mixed.state_dict())

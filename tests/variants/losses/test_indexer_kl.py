@@ -4,7 +4,7 @@ import torch
 from bench.api.batch import Batch
 from bench.api.call import Attended
 from bench.api.cell import Cell
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.source import State
@@ -43,7 +43,11 @@ def test_it_is_the_mean_over_queries_of_rows_that_count_by_their_targets():
 def test_layers_are_added_and_those_without_an_indexer_cost_nothing():
     assert cost(ONE, ONE) == pytest.approx(22 / 3)
     assert cost(ONE, None) == pytest.approx(11 / 3)
-    assert cost(None) == 0
+
+
+def test_where_no_layer_has_an_indexer_it_is_refused():
+    with pytest.raises(Refused, match="needs attention with an indexer; use dsa or csa"):
+        cost(None)
 
 
 def test_the_weight_multiplies_and_must_not_be_negative():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.resolve import resolve
 from variants.losses.mi_coverage_norm import MiCoverageNormConfig, MiCoverageNormLoss
 
@@ -22,6 +22,11 @@ def test_what_is_left_at_the_last_scored_word_is_added_up(seen, drawn_weights):
     expected = torch.zeros(3, 5).double()
     expected[0, 4] = expected[1, 1] = 2 / 7
     torch.testing.assert_close(left.grad, expected)
+
+
+def test_where_nothing_is_covered_it_is_refused(seen, drawn_weights):
+    with pytest.raises(Refused, match="needs coverage embeddings; use history=mi_coverage"):
+        term(seen(drawn_weights()))
 
 
 def test_it_needs_coverage_embeddings():

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
 from bench.api import registry
 from bench.api.batch import Batch
 from bench.api.call import Attended
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.selector import parse
@@ -38,6 +40,17 @@ def test_hops_of_several_slots_add_up():
     ponder = torch.full((2, 3), 2.0)
     loss = registry.make("loss", parse("ponder[weight=1.0]"))
     assert loss(inputs(ponder, 2 * ponder), {})[0].item() == 6.0
+
+
+def test_slots_that_count_no_hops_cost_nothing_and_one_must_count_them():
+    loss = registry.make("loss", parse("ponder[weight=1.0]"))
+    given = inputs(torch.full((2, 3), 2.0), torch.full((2, 3), 9.0))
+    first, second = given.trace.attended
+    mixed = given.trace._replace(attended=(first, second._replace(terms={})))
+    assert loss(replace(given, trace=mixed), {})[0].item() == 2.0
+    none = given.trace._replace(attended=(second._replace(terms={}),))
+    with pytest.raises(Refused, match=r"ponder needs a mechanism that counts its hops; use act\."):
+        loss(replace(given, trace=none), {})
 
 
 def test_it_needs_a_mechanism_that_counts_hops_and_a_target_for_each_query():

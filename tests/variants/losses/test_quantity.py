@@ -47,6 +47,52 @@ def test_rounding_alone_has_no_gradient(seen, drawn_weights):
     assert not weights.grad.any()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("heads", [1, 3])
+def test_rounding_to_a_narrow_format_has_no_gradient(dtype, heads, seen):
+    """Every word has all its weight before it is rounded, in sentences of 1 to 63 words."""
+    eps = torch.finfo(dtype).eps
+    # both are rounded down by nearly as much as can be
+    half, quarter = 0.5 * (1 + 0.48 * eps), 0.25 * (1 + 0.48 * eps)
+    row = torch.tensor([half, quarter, 1 - half - quarter], dtype=torch.float64).to(dtype)
+    weights = row.repeat(4, heads, 63, 1).requires_grad_()
+    steps = torch.tensor([63, 30, 3, 1])
+    found = term(seen(weights, mask=(torch.arange(63) < steps[:, None]).tolist()))
+    assert found.item() == 0
+    found.backward()
+    assert not weights.grad.any()
+
+
+def test_sums_of_a_narrow_format_lose_nothing(seen, drawn_weights):
+    """Five of 200 words are missing; bfloat16 has whole numbers alone from 128 on."""
+    weights = drawn_weights(rows=2, steps=200, keys=3)
+    weights[:, :, :5] = 0
+    weights = (weights * 0.9975).bfloat16()
+    found = term(seen(weights))
+    assert found.dtype == torch.float32
+    exact = (200 - weights.double().sum((1, 2, 3))).sum().item() / 400
+    assert found.item() == pytest.approx(exact, rel=1e-5)
+
+
+def test_what_is_missing_beyond_rounding_is_told_in_a_narrow_format(seen, drawn_weights):
+    weights = drawn_weights(rows=2, steps=10).bfloat16()
+    weights[:, :, 3] = 0
+    weights.requires_grad_()
+    found = term(seen(weights))
+    assert found.item() == pytest.approx(2 / 20, abs=5e-3)
+    found.backward()
+    assert (weights.grad < 0).all()
+
+
+def test_a_sentence_in_single_precision_has_a_loss_from_a_hundred_thousandth_of_a_word_on(
+    seen, drawn_weights
+):
+    for share, told in ((1 - 2e-6, False), (1 - 2e-5, True)):
+        weights = (drawn_weights(rows=1, steps=1) * share).float().requires_grad_()
+        term(seen(weights)).backward()
+        assert bool(weights.grad.any()) == told
+
+
 def test_padded_steps_have_no_gradient(seen, drawn_weights):
     weights = (drawn_weights(rows=1, steps=3) / 2).requires_grad_()
     term(seen(weights, mask=[[True, True, False]])).backward()

@@ -1,3 +1,6 @@
+import itertools
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -201,6 +204,99 @@ def test_the_value_is_that_of_the_formula_by_loops():
         assert term.item() == pytest.approx(total / 6)
         mean = sum(rewards) / len(rewards)
         assert after["baseline"].item() == pytest.approx(0.9 * -1.5 + 0.1 * mean)
+
+
+GAPS = torch.tensor([[False, True, False, True, False], [True, False, False, False, False]])
+"""Scored steps; draws count up to the last one of each row."""
+UP_TO_THE_LAST = torch.tensor([[True] * 4 + [False], [True] + [False] * 4])
+
+
+@pytest.mark.parametrize("baseline", ["none", "learned"])
+@pytest.mark.parametrize("reward", ["sequence", "rest", "token"])
+def test_draws_between_scored_steps_count_and_those_behind_the_last_do_not(reward, baseline):
+    loss = learning(reward=reward) if baseline == "learned" else make(**PLAIN, reward=reward)
+    log_prob, entropy = draw(2, 5).requires_grad_(), draw(2, 5, seed=1).requires_grad_()
+    loss.config = replace(loss.config, entropy=0.1)
+    states = draw(2, 5, 1, seed=2)
+    given = inputs(log_prob, draw(2, 5, seed=3).abs(), GAPS, entropy, states=states)
+    loss(given, loss.init())[0].backward()
+    counted = GAPS if reward == "token" else UP_TO_THE_LAST
+    assert torch.equal(log_prob.grad != 0, counted)
+    assert torch.equal(entropy.grad != 0, counted)
+
+
+@pytest.mark.parametrize("reward", ["sequence", "rest"])
+def test_a_learned_value_is_fitted_where_draws_count(reward):
+    loss = learning(reward=reward)
+    found = torch.zeros(2, 5, 1, dtype=torch.float64, requires_grad=True)
+    loss.value = Returns(found)
+    nll = draw(2, 5, seed=3).abs()
+    loss(inputs(torch.zeros_like(nll), nll, GAPS), loss.init())[0].backward()
+    assert torch.equal(found.grad.squeeze(-1) != 0, UP_TO_THE_LAST)
+
+
+class Returns(torch.nn.Module):
+    """A value of each step, whatever was seen before it."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values = values
+
+    def forward(self, _):
+        return self.values
+
+
+@pytest.mark.parametrize("reward", ["sequence", "rest"])
+def test_the_running_mean_is_over_draws_that_count(reward):
+    nll = torch.tensor([[9.0, 1.0, 9.0, 4.0, 9.0], [2.0, 9.0, 9.0, 9.0, 9.0]]).double()
+    _, after = make(reward=reward)(inputs(draw(2, 5), nll, GAPS), {"baseline": torch.zeros(())})
+    # the rest of the first row is 5 for its first two draws and 4 for the next two
+    mean = {"sequence": (-5 - 2) / 2, "rest": (-5 - 5 - 4 - 4 - 2) / 5}[reward]
+    assert after["baseline"].item() == pytest.approx(0.1 * mean)
+
+
+@pytest.mark.parametrize("mask", ["001", "010", "101", "110"])
+@pytest.mark.parametrize("reward", ["sequence", "rest"])
+@pytest.mark.parametrize("baseline", ["none", "moving_average", "learned"])
+def test_all_draws_of_two_causal_layers_together_give_the_exact_gradient(baseline, reward, mask):
+    """Every path of a tiny stack is enumerated, and no estimate is left to chance.
+
+    Queries that are not scored draw keys in the lower layer, whose values later queries read.
+    """
+    energy = draw(2, 3, 3, seed=5).requires_grad_()
+    scored = torch.tensor([[one == "1" for one in mask]])
+    loss, carry = estimator(baseline, -0.4, reward)
+    exact, surrogate = torch.zeros(()).double(), torch.zeros(()).double()
+    for path in itertools.product(*(range(t + 1) for t in (0, 1, 2, 0, 1, 2))):
+        log_prob, nll = walked(energy, (path[:3], path[3:]))
+        weight = log_prob.sum().exp()
+        exact = exact + weight * nll[scored[0]].sum() / scored.sum()
+        one = [inputs(layer[None], nll[None].detach(), scored) for layer in log_prob]
+        both = one[0].trace._replace(attended=tuple(o.trace.attended[0] for o in one))
+        term, _ = loss(replace(one[0], trace=both), carry)
+        surrogate = surrogate + weight.detach() * term
+    (wanted,) = torch.autograd.grad(exact, energy, retain_graph=True)
+    (found,) = torch.autograd.grad(surrogate, energy)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+    assert wanted.abs().max() > 1e-3
+
+
+def walked(energy, path):
+    """Log probabilities of the draws of each layer, and what each answer costs.
+
+    The upper layer asks with what the lower one has read, and reads that of earlier places.
+    """
+    read = torch.tensor([0.7, -1.1, 0.4]).double()
+    said = []
+    for layer, drawn in enumerate(path):
+        at = torch.arange(3)
+        scores = energy[layer] * (1 + read[:, None] * read)
+        future = at > at[:, None]
+        log_soft = torch.log_softmax(scores.masked_fill(future, float("-inf")), -1)
+        chosen = torch.tensor(drawn)
+        said.append(log_soft[at, chosen])
+        read = read[chosen] + 0.3 * read
+    return torch.stack(said), (read - torch.tensor([0.2, 0.9, -0.6]).double()).square()
 
 
 def test_padded_steps_contribute_nothing():

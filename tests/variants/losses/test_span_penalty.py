@@ -3,7 +3,7 @@ import torch
 
 from bench.api.batch import Batch
 from bench.api.call import Attended
-from bench.api.errors import InvalidConfig
+from bench.api.errors import InvalidConfig, Refused
 from bench.api.loss import LossInputs
 from bench.api.resolve import resolve
 from bench.api.source import State
@@ -33,8 +33,9 @@ def test_it_is_the_sum_over_layers_of_the_mean_span_of_their_heads():
     assert penalty(8.0, None) == 4.0
 
 
-def test_without_spans_it_costs_nothing():
-    assert penalty(None) == 0
+def test_where_nothing_learns_a_span_it_is_refused():
+    with pytest.raises(Refused, match="needs attention that learns its span; use adaptive_span"):
+        penalty(None)
 
 
 def test_the_weight_multiplies_and_must_not_be_negative():

@@ -2,10 +2,13 @@ import pytest
 import torch
 
 import variants
+from bench.api.cell import Cell
 from bench.api.config import build_config
 from bench.api.errors import InvalidConfig, Refused
 from bench.api.selector import parse
 from bench.api.source import Source
+from bench.api.trace import Mode
+from bench.training.assemble import assemble
 from variants.mechanisms.memn2n import MemN2NConfig
 
 SQUARE = (5, 5, 5)
@@ -97,14 +100,48 @@ def test_without_its_softmax_it_is_linear_in_the_query_and_with_it_it_is_not(tyi
         assert torch.allclose(joint, expected, rtol=1e-9, atol=1e-9) == linear, progress
 
 
-def test_linear_weights_are_the_products_themselves_and_zero_on_padding(beneath, draw):
+def test_a_linear_hop_reads_by_the_products_themselves_and_nothing_of_padding(beneath, draw):
     drawn = draw(widths=SQUARE)
     variant = beneath("memn2n[hops=1,linear_start=0.5]", widths=SQUARE)
-    weights = reading(variant, drawn, 0.1).weights
     products = drawn.query @ drawn.source.key.mT
-    real = drawn.source.mask[:, None, None, :].expand_as(weights)
-    torch.testing.assert_close(weights[real], products[real], rtol=0, atol=1e-12)
-    assert not weights[~real].any()
+    products = torch.where(drawn.source.mask[:, None, None, :], products, 0.0)
+    found = reading(variant, drawn, 0.1).output
+    torch.testing.assert_close(found, products @ drawn.source.value, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("tying", TYINGS)
+def test_products_without_a_softmax_are_not_handed_on_as_weights(tying, beneath, draw):
+    drawn = draw(widths=SQUARE)
+    variant = beneath(f"memn2n[tying={tying},linear_start=0.4]", widths=SQUARE)
+    assert reading(variant, drawn, 0.39).weights is None
+    weights = reading(variant, drawn, 0.4).weights
+    torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+
+
+@pytest.mark.parametrize(
+    "beside", ["output=lexicon_bias", "loss=supervised", "loss=coverage_loss", "loss=quantity"]
+)
+def test_what_reads_weights_is_refused_beside_a_linear_start(beside):
+    """In a network; it was trained on products that may be negative, some of which gave NaN."""
+    for start, refused in ((0.0, False), (0.3, True)):
+        cell = Cell(
+            kind="quality",
+            variant=f"memn2n[linear_start={start},{beside}]",
+            task="transduction[rule=dict]",
+            backbone="transformer_seq2seq[width=16,layers=1,heads=2]",
+            slot="cross",
+            protocol="adam",
+        )
+        built = assemble(cell, None)
+        batch = next(iter(built.task.training(4, torch.Generator().manual_seed(0))))
+        system = built.system
+        mode, carry = Mode(read="train", progress=0.1), system.init_carry()
+        if refused:
+            with pytest.raises(Refused, match="needs weights, and the variant has none"):
+                system.losses(batch, mode, carry)
+        else:
+            terms, _ = system.losses(batch, mode, carry)
+            assert all(term.isfinite() for term in terms.values())
 
 
 def test_evaluation_always_has_the_softmax(beneath, answer, draw):

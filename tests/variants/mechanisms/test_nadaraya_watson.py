@@ -156,6 +156,45 @@ def test_gaussian_weights_do_not_change_when_queries_and_keys_move_together(bene
     assert not torch.allclose(answer(variant, drawn.query + shift, drawn.source).weights, one)
 
 
+@pytest.mark.parametrize("regime", ["cross", "self"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("shift", [2.0**13, 2.0**17])
+def test_far_from_the_origin_single_precision_keeps_small_distances(kernel, regime, shift, beneath):
+    """Numbers and their shifts are exact in float32, so that nothing else is rounded."""
+    x = torch.tensor([0.0, 0.25, 1.0, 1.5, 2.0, 3.25])[None, None, :, None]
+    y = torch.tensor([0.0, 1.0, -2.0, 3.0, 0.5, 7.0])[None, None, :, None]
+    query = x if regime == "self" else torch.tensor([0.5, 1.25, 2.75])[None, None, :, None]
+    variant = beneath(
+        f"nadaraya_watson[kernel={kernel},beta=4.0,learn=false,empty=nearest]",
+        heads=1,
+        widths=(1, 1, 1),
+        regime=regime,
+        seed=None,
+    )
+
+    def weights(moved, dtype):
+        source = Source((x + moved).to(dtype), y.to(dtype))
+        memory = variant.prepare(source)
+        state = variant.start(memory, None)
+        return variant.attend((query + moved).to(dtype), memory, state).weights.double()
+
+    near = weights(0.0, torch.float64)
+    torch.testing.assert_close(weights(shift, torch.float32), near, rtol=0, atol=1e-6)
+
+
+def test_the_point_that_vectors_are_counted_from_gets_no_gradient_of_its_own(beneath, draw):
+    drawn = draw(2, 2, 3, 5, lengths=())
+    variant = beneath("nadaraya_watson")
+    grads = []
+    for order in ([0, 1, 2, 3, 4], [3, 1, 2, 0, 4]):
+        key = drawn.source.key[:, :, order].clone().requires_grad_()
+        memory = variant.prepare(Source(key, drawn.source.value[:, :, order]))
+        output = variant.attend(drawn.query, memory, variant.start(memory, None)).output
+        output.square().sum().backward()
+        grads.append(key.grad[:, :, order])
+    torch.testing.assert_close(*grads, rtol=0, atol=1e-12)
+
+
 def test_the_constant_kernel_is_the_uniform_score(beneath, answer, draw):
     drawn = draw()
     constant = answer(beneath("nadaraya_watson[kernel=constant]"), drawn.query, drawn.source)

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from bench.api.call import QueryShape
+from bench.api.errors import InvalidConfig
+from bench.api.resolve import resolve
 from bench.api.source import leaf
 from variants.mechanisms.retnet import turned
 
@@ -26,10 +28,16 @@ def test_it_equals_the_parallel_form_of_the_paper(beneath, answer, draw, length)
 
 def test_without_forgetting_it_is_linear_attention_without_a_sum_of_weights(beneath, answer, draw):
     drawn = draw(2, 2, 70, 70, lengths=())
-    variant = beneath("retnet[rotation=false,forgets=false]", regime="causal")
-    expected = (drawn.query @ drawn.source.key.mT).tril() @ drawn.source.value / 5**0.5
+    variant = beneath("retnet[forgets=false]", regime="causal")
+    query, key = (turned(x, torch.arange(70)) for x in (drawn.query, drawn.source.key))
+    expected = (query @ key.mT).tril() @ drawn.source.value / 5**0.5
     found = answer(variant, drawn.query, drawn.source).output
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_without_rotation_and_forgetting_it_is_refused_because_it_would_tell_no_places():
+    with pytest.raises(InvalidConfig, match="nothing tells places apart; leave one of them true"):
+        resolve("retnet[rotation=false,forgets=false]")
 
 
 def behind(variant, drawn, places, at):

@@ -264,3 +264,71 @@ def test_it_is_refused_with_many_heads_and_an_empty_layer(scene):
         scene.output("ssnt").nll(scene.trace(heads=2), scene.emit, scene.batch())
     with pytest.raises(InvalidConfig, match="ssnt: width must be at least 1, got 0"):
         scene.output("ssnt[width=0]")
+
+
+HIDDEN = torch.tensor([[1, 0, 1, 0, 1], [0, 0, 1, 1, 0], [0, 1, 0, 0, 0]], dtype=torch.bool)
+"""Keys that an encoder leaves of the three sources, others hidden between them."""
+
+
+def with_keys(trace, value, mask=None):
+    (memory,) = trace.memories
+    source = replace(memory.source, key=value, value=value, mask=mask)
+    return trace._replace(memories=(replace(memory, source=source),))
+
+
+@pytest.mark.parametrize("end", ["last", "sum"])
+def test_tokens_that_are_hidden_are_no_positions_of_the_walk(scene, example, end):
+    output, trace, batch = (
+        scene.output(f"ssnt[width=8,end={end}]", seed=3),
+        scene.trace(),
+        scene.batch(),
+    )
+    value = trace.memories[0].source.value.clone().requires_grad_()
+    holed = with_keys(trace, value, HIDDEN)
+    loss, said = output.nll(holed, scene.emit, batch), output.log_probs(holed, scene.emit, batch)
+    read = output.read_share(holed, batch)
+    for row in range(scene.rows):
+        alone, one = example(holed, batch, row)
+        left = HIDDEN[row].sum()
+        assert alone.memories[0].source.value.shape[2] == left
+        torch.testing.assert_close(output.nll(alone, scene.emit, one)[0], loss[row])
+        torch.testing.assert_close(output.log_probs(alone, scene.emit, one)[0], said[row])
+        torch.testing.assert_close(output.read_share(alone, one)[0], read[row])
+        row_of = slice(row, row + 1)
+        here = trace._replace(states=trace.states[row_of], embedded=trace.embedded[row_of])
+        here = with_keys(here, value[row_of], HIDDEN[row_of])
+        torch.testing.assert_close(output.oracle_nll(here, scene.emit, one), loss[row])
+        torch.testing.assert_close(output.oracle(here, scene.emit, one).log(), said[row])
+    (loss.sum() + said[said > -torch.inf].sum()).backward()
+    touched = value.grad[:, 0].abs().sum(-1) > 0
+    assert not touched[~HIDDEN].any()
+    assert touched.sum() > 4
+
+
+def test_decoding_goes_from_one_token_that_is_left_to_the_next(scene):
+    output, batch = scene.output("ssnt[width=8]", seed=3), scene.batch()
+    trace = scene.trace()
+    holed = with_keys(trace, trace.memories[0].source.value, HIDDEN)
+    whole, carried = output.log_probs(holed, scene.emit, batch), output.begin(batch, holed.memories)
+    for t in range(scene.steps):
+        cut = slice(t, t + 1)
+        one = holed._replace(
+            states=holed.states[:, cut],
+            context=holed.context[:, cut],
+            embedded=holed.embedded[:, cut],
+        )
+        found, carried = output.step(one, scene.emit, batch, batch.inputs[:, cut], carried)
+        torch.testing.assert_close(found[:, 0], whole[:, t])
+        assert (carried["place"] < HIDDEN.sum(1)).all()
+
+
+def test_a_source_of_which_no_token_is_left_reads_zeros(scene):
+    output, trace, batch = scene.output("ssnt[width=8]"), scene.trace(), scene.batch()
+    value = trace.memories[0].source.value.clone().requires_grad_()
+    nothing = with_keys(trace, value, torch.zeros_like(HIDDEN))
+    output.nll(nothing, scene.emit, batch).sum().backward()
+    assert not value.grad.any()
+    said = output.log_probs(nothing, scene.emit, batch)[..., : scene.vocab]
+    zeros = torch.zeros_like(trace.context)
+    wanted = torch.log_softmax(scene.emit(trace.states, zeros, trace.embedded), -1)
+    torch.testing.assert_close(said, wanted)

@@ -196,6 +196,7 @@ def test_a_mean_summary_averages_the_real_states(name, build, near):
     asked = f"{name.partition('[')[0]}[{','.join(filter(None, (options, 'summary=mean')))}]"
     encoder, last, (x, mask) = build(asked), build(name), padded()
     found = encoder(x, mask)
+    assert encoder.backward == range(0), "a mean is no last state"
     near(found.states[mask], last(x, mask).states[mask])
     for row, length in enumerate(LENGTHS):
         one = last(x[row : row + 1, :length], None).states[0]
