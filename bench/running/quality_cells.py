@@ -71,9 +71,8 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
         mine = quality_cell(request, spec, default_task)
         if default_task not in controlled:
             controlled.add(default_task)
-            # a backbone of the default task's own may cost more than the task's, for every variant
-            least = mine.seconds if default_task.backbone else 0.0
             planned = [quality_cell(request, control, default_task) for _, control in controls]
+            least = mine.seconds if _in_another_backbone(request, default_task) else 0.0
             own += [replace(one, seconds=max(one.seconds, least)) for one in planned]
         own.append(mine)
     asked = dict(request.specs)
@@ -89,6 +88,18 @@ def on_default_tasks(request: Request, controls: Sequence[AskedVariant]) -> Iter
     ]
     for cells in (own, shared):
         yield from seed_by_seed(request, cells)
+
+
+def _in_another_backbone(request: Request, default_task: DefaultTask) -> bool:
+    """Whether a backbone that the task is not sized for holds all variants of a default task.
+
+    It may cost more than the task's own, for every variant.
+    """
+    asked = default_task.backbone_selector
+    if asked is None or request.backbone_selector is not None:
+        return False
+    size = sized_task(default_task.selector, request.preset, calibrated=request.calibrated)[1]
+    return canonical_backbone(asked, {}) != canonical_backbone(size.backbone_selector, {})
 
 
 def seed_by_seed(request: Request, cells: Sequence[PlannedCell]) -> Iterator[PlannedCell]:

@@ -531,6 +531,18 @@ def test_a_longer_protocol_costs_more_and_dearer_variants_too():
     assert costs["tu_coverage"].seconds >= costs["dot"].seconds
 
 
+def test_the_cost_of_a_variant_is_not_that_of_its_references():
+    asked = replace(SMALL, variants="ntm_memory", tasks="", preset="quick", speed=False)
+    costs = {one.cell.variant: one.seconds for one in plan(asked).quality}
+    assert costs["ntm_memory"] > 3 * costs["scaled_dot"] == 3 * costs["uniform"]
+
+
+def test_a_backbone_of_its_own_makes_the_references_of_a_variant_expensive_too():
+    asked = replace(SMALL, variants="nystrom", tasks="", preset="quick", speed=False)
+    costs = {one.cell.variant: one.seconds for one in plan(asked).quality}
+    assert costs["scaled_dot"] == costs["nystrom"] > 0
+
+
 def test_what_is_expected_follows_the_batch_and_the_seconds_that_are_given():
     def expected(**training):
         asked = replace(SMALL, speed=False, training=Selector("adam", training).show())
