@@ -215,7 +215,10 @@ class ClaimOutcome:
     """What the first sample showed, where a second one decides."""
     bounds: tuple[BoundOutcome, ...]
     minutes: float
-    """Expected cost of what is trained for it, on one core."""
+    """What is trained for it takes on one core: as measured where it was trained, or as expected
+    (min)."""
+    timed: bool = False
+    """Whether that was measured."""
     commits: tuple[str, ...] = ()
     """Commits of the cells whose numbers decide it, the one with most of them first."""
 

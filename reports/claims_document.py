@@ -226,16 +226,18 @@ def _blocks(one: ClaimOutcome) -> list[Block]:
     if claim.rewritten:
         blocks.append(Paragraph(f"Written anew. {claim.rewritten}", "note"))
     if claim.contrasts or claim.exact:
-        blocks.append(Paragraph(_cost(one.minutes)))
+        blocks.append(Paragraph(_cost(one)))
         blocks.append(CodeBlock(one.command))
     return blocks
 
 
-def _cost(minutes: float) -> str:
+def _cost(one: ClaimOutcome) -> str:
     """How long it takes to run a claim again."""
-    if minutes < 1:
-        return "To run it again takes less than a CPU minute:"
-    return f"To run it again takes about {counted(round(minutes), 'CPU minute')}:"
+    few = one.minutes < 1
+    long = "less than a CPU minute" if few else f"about {counted(round(one.minutes), 'CPU minute')}"
+    if one.timed:
+        return f"Its trainings took {long}. To run it again:"
+    return f"To run it again takes {long}:"
 
 
 def _made_by(commits: Sequence[str]) -> str:

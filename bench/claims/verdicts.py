@@ -136,6 +136,7 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
     )
     # what is missing here leaves the claim open, whatever its other parts say
     open_ = bool(claim.missing) or unfinished
+    taken = _taken_minutes(claim, values, request)
     return ClaimOutcome(
         claim=claim,
         verdict="undecided" if open_ else verdict_of(parts, claim.needed),
@@ -143,8 +144,21 @@ def _outcome(claim: Claim, values: Values, seeds: Sequence[int], request: Reques
         contrasts=contrasts,
         first_sample=first if second else (),
         bounds=tuple(bounds),
-        minutes=expected_minutes(claim, request),
+        minutes=expected_minutes(claim, request) if taken is None else taken,
+        timed=taken is not None,
     )
+
+
+def _taken_minutes(claim: Claim, values: Values, request: Request) -> float | None:
+    """CPU time that all trainings of a claim took (min); None where one has no such number."""
+    cells = {
+        cells_of(side, request, seed).trained.cell.id
+        for side in claim.sides
+        for seed in claim.sample
+    }
+    taken = [values.get((cell, "train_cpu_s", "", "", None)) for cell in cells]
+    known = [one for one in taken if one is not None]
+    return sum(known) / 60 if cells and len(known) == len(cells) else None
 
 
 def _with_what_is_missing(

@@ -21,7 +21,7 @@ from bench.api.claim import (
 )
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.metric import Scored
-from bench.claims.cells import cells_of
+from bench.claims.cells import cells_of, expected_minutes
 from bench.claims.computed import compute
 from bench.claims.verdicts import outcomes_of
 from bench.cli.registered import load_registry
@@ -60,7 +60,7 @@ def store(tmp_path):
         yield found
 
 
-def put(store, side, values, status="ok", first=FIRST_SEED, environment="0123456789ab"):
+def put(store, side, values, status="ok", first=FIRST_SEED, environment="0123456789ab", took=None):
     """Store one value a seed, and another value of the same metric at another place."""
     for at, value in enumerate(values):
         cell = cells_of(side, Request(), first + at).read
@@ -68,6 +68,7 @@ def put(store, side, values, status="ok", first=FIRST_SEED, environment="0123456
             Row(metric=side.metric, value=value, split=side.split, axis=side.axis, x=side.x),
             Row(metric=side.metric, value=0.5, split="validation"),
             Row(metric=side.metric, value=0.25, split=side.split, baseline="majority"),
+            *([] if took is None else [Row(metric="train_cpu_s", value=took)]),
         )
         store.append(
             Record(
@@ -118,6 +119,20 @@ def test_a_claim_names_the_commits_of_the_cells_that_it_reads(store):
     assert f"All numbers of this claim are of commit {'a' * 10}." in paragraphs(alone)
     (unknown,) = outcomes_of(asked[:1], rows, Request(), {})
     assert unknown.commits == ()
+
+
+def test_the_cost_of_a_claim_is_what_its_trainings_took_once_all_have_run(store):
+    seeds = len(claim(CONTRAST).sample)
+    put(store, DOT, [0.9] * seeds, took=100.0)
+    put(store, PLAIN, [0.5] * (seeds - 1), took=200.0)
+    before = outcome(store, claim(CONTRAST))
+    assert (before.timed, before.minutes) == (False, expected_minutes(before.claim, Request()))
+    assert any(text.startswith("To run it again takes") for text in paragraphs(before))
+    put(store, PLAIN, [0.5], first=FIRST_SEED + seeds - 1, took=200.0)
+    after = outcome(store, claim(CONTRAST))
+    assert (after.timed, after.minutes) == (True, pytest.approx(seeds * 300.0 / 60))
+    told = f"Its trainings took about {seeds * 5} CPU minutes. To run it again:"
+    assert told in paragraphs(after)
 
 
 def test_a_difference_on_the_seeds_of_claims_is_found(store):
