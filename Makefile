@@ -65,9 +65,9 @@ has-run:
 	@test -d "runs/$(RUN)/ledger" || { echo "runs/$(RUN) holds no run; name one, such as RUN=quick" >&2; exit 2; }
 
 # make publish RUN=quick: runs/quick becomes a reference result, its rows as one pack and its report as
-# Markdown. Attention maps and samples of data sets without an open license stay behind.
+# Markdown. Attention maps and samples of data sets without an open license stay behind. An earlier pack
+# that has cells which the run lacks is not replaced: remove it by hand.
 publish: setup has-run
-	rm -rf results/published/$(RUN).parquet reports/published/$(RUN)
 	$(BIN)/python -m bench report runs/$(RUN) --publish --out reports/published/$(RUN) \
 		--pack results/published/$(RUN).parquet
 	rm -f reports/published/$(RUN)/report.html reports/published/$(RUN)/details.html
@@ -87,9 +87,11 @@ publish-tasks: setup has-run
 
 # make publish-claims: runs/claims becomes a reference result, as above.
 publish-claims: setup
-	rm -rf results/published/claims.parquet reports/published/claims
-	$(BIN)/python -m bench claims report runs/claims --out reports/published/claims \
+	rm -rf runs/publish
+	$(BIN)/python -m bench claims report runs/claims --out runs/publish/claims \
 		--pack results/published/claims.parquet
+	rm -rf reports/published/claims
+	mv runs/publish/claims reports/published/claims
 	rm -f reports/published/claims/claims.html
 
 # make peers: our numbers beside those of other people's code, in an environment of its own; what they

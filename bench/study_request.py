@@ -31,8 +31,8 @@ class Tuning:
     trials: int = 8
     """Trials of every variant."""
     trial_seconds: float = 0.0
-    """Training CPU seconds of one trial at most; 0 for no limit. The steps of the task stay, for a
-    score along training (`area_under_curve`) is a mean over them."""
+    """Training CPU seconds of one trial at most, on a GPU wall seconds; 0 for no limit. The steps
+    of the task stay, for a score along training (`area_under_curve`) is a mean over them."""
     sampler: str = "random"
     storage: str = ""
     """Optuna storage; empty for a database in the run folder."""

@@ -41,9 +41,10 @@ def merge(
     """Copy runs of several machines into one folder, by cell id; merging twice changes nothing.
 
     The newest record of each cell wins, but what only its machine refused, as without data, takes
-    the place of nothing. JSON files are united entry by entry, and where two
-    disagree the target's value stays, but for the certificate of a variant of which all records
-    are newer ones of the source. Sources are only read; `study.db` is not merged.
+    the place of nothing. A result that the target has marked as one of other code stays marked.
+    JSON files are united entry by entry, and where two disagree the target's value stays, but for
+    the certificate of a variant of which all records are newer ones of the source. Sources are only
+    read; `study.db` is not merged.
 
     Args:
         into: A run folder, which is made where it is missing.
@@ -59,9 +60,11 @@ def merge(
     ledgers = [_only(store.ledger(), wanted) for store in stores]
     names = [name for name in MERGED_FILES if wanted is None or name != PLAN]
     with Store.create(into) as target:
-        differing = _differing([target.ledger(), *ledgers])
+        before = target.ledger()
+        marked = {_result(one) for one in before.newest().values() if one.status == "other_code"}
+        differing = _differing([before, *ledgers])
         added = sum(
-            _copy(store, ledger, target, names, whole=wanted is None)
+            _copy(store, ledger, target, names, marked, whole=wanted is None)
             for store, ledger in zip(stores, ledgers, strict=True)
         )
     return Merged(
@@ -93,14 +96,30 @@ def _only(ledger: Ledger, wanted: Container[str] | None) -> Ledger:
     return replace(ledger, records=tuple(one for one in ledger.records if one.id in wanted))
 
 
+def _result(record: Record) -> tuple[str, ...]:
+    """What identifies a result, whatever its status is by now."""
+    return record.id, record.environment, record.finished, record.code
+
+
 def _copy(
-    source: Store | Pack, ledger: Ledger, target: Store, names: Iterable[str], *, whole: bool
+    source: Store | Pack,
+    ledger: Ledger,
+    target: Store,
+    names: Iterable[str],
+    marked: Container[tuple[str, ...]],
+    *,
+    whole: bool,
 ) -> int:
     held = target.ledger().newest()
     fresh = [
         record
         for record in ledger.newest().values()
-        if record.id not in held or age_among_runs(record) > age_among_runs(held[record.id])
+        if record.id not in held
+        # the target has said of that very result that it is of other code
+        or (
+            _result(record) not in marked
+            and age_among_runs(record) > age_among_runs(held[record.id])
+        )
     ]
     for name in names:
         theirs = source.read_json(name)

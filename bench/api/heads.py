@@ -205,7 +205,7 @@ def last_real(
     """
     states = x.shape[-2]
     if mask is None:
-        return x[..., states - count :, :]
+        return x[..., states - count :, :].clone()  # without the memory of the states before
     # nothing waits for a GPU: places of padding are sorted in front of those that are taken
     real = torch.cat((mask.new_ones(len(mask), states - mask.shape[1]), mask), 1)
     place = torch.where(real, torch.arange(states, device=mask.device), -1)

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from torch import Tensor
 
-from bench.api.source import Memory, State, Tree
+from bench.api.room import tensors_of
+from bench.api.source import Memory, State
 
 
 def state_bytes(states: Iterable[State]) -> int:
@@ -34,8 +35,8 @@ def bytes_of(tensors: Iterable[Tensor]) -> int:
 def _tensors(state: State) -> Iterator[Tensor]:
     if state.cache is not None:
         yield from _kept(state.cache)
-    yield from _leaves(state.carried)
-    yield from _leaves(state.heads)
+    yield from tensors_of(state.carried)
+    yield from tensors_of(state.heads)
 
 
 def _kept(memory: Memory) -> Iterator[Tensor]:
@@ -44,13 +45,5 @@ def _kept(memory: Memory) -> Iterator[Tensor]:
     if not source.shared:
         yield source.value
     yield from (one for one in (source.mask, source.tokens) if one is not None)
-    yield from _leaves(source.extras)
-    yield from _leaves(memory.parts)
-
-
-def _leaves(tree: Tree) -> Iterator[Tensor]:
-    for found in tree.values():
-        if isinstance(found, Tensor):
-            yield found
-        else:
-            yield from _leaves(found)
+    yield from tensors_of(source.extras)
+    yield from tensors_of(memory.parts)

@@ -77,6 +77,10 @@ class Noise:
         return torch.erfinv(2 * uniform - 1) * 2**0.5
 
 
+DRAWS = Noise(0)
+"""What mechanisms that sample when they are scored draw from; the same in every evaluation."""
+
+
 def _number(stream: str) -> int:
     """The number of a stream; a compiled graph takes it as the constant it is."""
     return zlib.crc32(stream.encode())

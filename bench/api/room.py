@@ -2,10 +2,10 @@
 
 What was written stays as it is: a room knows how much of it is taken, and whoever continues from
 an earlier end gets a room of its own. Under gradients nothing is written in place; there a cache is
-joined by a copy.
+joined by a copy. A room of inference mode is written in that mode alone, as PyTorch demands.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, Union
 
 import torch
@@ -39,6 +39,8 @@ class Room:
 
     def fits(self, end: int, more: int) -> bool:
         """Whether more keys can be written behind this end, where nobody else has written."""
+        if self._is_sealed():
+            return False
         return self.taken == end and end + more <= self.capacity
 
     def append(self, more: Kept, length: int) -> None:
@@ -54,6 +56,13 @@ class Room:
     def view(self) -> Kept:
         """What has been written."""
         return Kept(*(_front(t, d, self.taken) for t, d in zip(self._space, (1, 2), strict=True)))
+
+    def _is_sealed(self) -> bool:
+        """Whether inference mode made the space and has ended; code that is compiled cannot ask."""
+        if torch.compiler.is_compiling() or torch.is_inference_mode_enabled():
+            return False
+        # all were made at once
+        return next(leaf for tree in self._space for leaf in tensors_of(tree)).is_inference()
 
 
 class Rooms:
@@ -103,6 +112,15 @@ def capacity_for(keys: int, limit: int | None) -> int:
     """
     wanted = keys + max(LEAST, keys // SHARE)
     return wanted if limit is None else max(keys, min(wanted, limit))
+
+
+def tensors_of(tree: Tree) -> Iterator[Tensor]:
+    """All tensors of a tree."""
+    for found in tree.values():
+        if isinstance(found, Tensor):
+            yield found
+        else:
+            yield from tensors_of(found)
 
 
 def writes_in_place() -> bool:

@@ -281,6 +281,17 @@ class State:
         return State(self.offset, carried, cache, heads)
 
 
+def out_of_rooms(state: State) -> State:
+    """The state, with what it carries copied where gradients are wanted.
+
+    Autograd keeps tensors as they are, and a later call without gradients may write behind what
+    stands in a room.
+    """
+    if writes_in_place() or state.rooms is None or not state.rooms.taken():
+        return state
+    return replace(state, carried=tree_map(Tensor.clone, state.carried), rooms=None)
+
+
 def rooms_of(state: State) -> Rooms | None:
     """Where a path writes what it carries; None in code that is compiled, which copies."""
     if state.rooms is None and not torch.compiler.is_compiling():

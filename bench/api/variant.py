@@ -21,7 +21,7 @@ from bench.api.noise import Noise
 from bench.api.parts import PART, mix_in_parts, part_length
 from bench.api.position import Position
 from bench.api.shapes import Query, Value, Weights
-from bench.api.source import Memory, Source, State, Tree, rooms_of
+from bench.api.source import Memory, Source, State, Tree, out_of_rooms, rooms_of
 from bench.api.stream import attend_streaming
 
 
@@ -214,6 +214,7 @@ class Variant(HasCapabilities, ABC):
         if read == "stream":
             assert memory is not None, "only cross attention streams"
             return attend_streaming(self.stream, query, memory, state)
+        state = out_of_rooms(state)
         query = self.turn(query, state.offset)
         memory, cache = self._memory_and_cache(memory, state, new, values)
         plain = not want_weights and edit is None and not want_memory

@@ -38,6 +38,17 @@ def written_whole(path: Path, *, durable: bool = True) -> Iterator[Path]:
         sync_folder(path.parent)
 
 
+def remove_drafts(folder: Path, name: str) -> None:
+    """Remove what killed writers left of a file; nobody may be writing it.
+
+    Args:
+        folder: Where the file stands.
+        name: Its name; a `*` stands for any characters.
+    """
+    for draft in folder.glob(f".{name}.*.tmp"):
+        draft.unlink(missing_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Make new names in a folder survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)

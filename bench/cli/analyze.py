@@ -59,6 +59,7 @@ def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
     from bench.api.cell import cell_from_dict
     from bench.api.errors import InvalidConfig
     from bench.cli.execution import guarded, make_session
+    from bench.cli.option_groups import jobs_on
     from bench.cli.run_end import probe_parts
     from bench.cli.written_catalog import add_to_catalog
     from bench.running.devices import refuse_missing_device
@@ -79,7 +80,8 @@ def analyze(folder: Path, examples: int, options: "RunOptions") -> int:
     for cell in trained:
         refuse_missing_device(cell.device)
     wanted = analysis_cells(trained, chosen, examples)  # refuses before anything is written
-    options = replace(options, out=str(folder))
+    jobs = jobs_on({cell.device for cell in trained}, options.jobs)
+    options = replace(options, out=str(folder), jobs=jobs)
     session = make_session(options, store)
     add_to_catalog(options, store)
     return guarded(options, session, lambda: session.analyze(wanted), probe_parts)

@@ -14,6 +14,7 @@ from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.resolve import VariantSpec
 from bench.cli.budgets import RUN, budgets_of
+from bench.cli.option_groups import jobs_on
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, has_option, print_end, run_parts
 from bench.cli.run_options import RunOptions
@@ -42,6 +43,7 @@ from results.json_values import as_object
 from results.merge import merge
 from results.pack import Pack, open_run
 from results.row import STATUSES
+from results.run_path import LEDGER
 from results.store import Store
 from results.stored_plan import PLAN, StoredPlan, plan_with
 
@@ -65,8 +67,10 @@ def execute(
         spec: What the spec file says beside the options.
         shown: Gives the texts to print of the finished run.
     """
-    _ = options.data_directory  # one that is not there is refused before anything is written
-    refuse_missing_devices(made)
+    refuse_unfit(options, made)
+    jobs = jobs_on({cell.device for cell in made.cells}, options.jobs)
+    options = replace(options, jobs=jobs)
+    made = replace(made, request=replace(made.request, jobs=jobs))
     _plan_probes(options, made)
     store = _open_with_reused(options, made)
     kept = options.keep_models or bool(made.analysis)
@@ -107,6 +111,33 @@ def execute(
     return guarded(options, session, work, shown)
 
 
+def refuse_unfit(options: RunOptions, made: Plan) -> None:
+    """Refuse what cannot be done on this machine or in this folder, before anything is written.
+
+    Args:
+        options: Of the command.
+        made: The plan.
+
+    Raises:
+        BenchError: There are no such data directory, device or probe, or the cells do not belong
+            beside those of the run folder or of `--reuse`.
+    """
+    _ = options.data_directory
+    refuse_missing_devices(made)
+    if options.probes:
+        asked_probes(options.probes)
+    if options.reuse:
+        _refuse_beside(options, open_run(options.reuse), "another --reuse")
+    if (options.folder / LEDGER).is_dir():
+        _refuse_beside(options, Store(options.folder), "another --out")
+
+
+def _refuse_beside(options: RunOptions, run: Store | Pack, instead: str) -> None:
+    """Refuse cells that do not belong beside those of a run."""
+    refuse_other_looks(options, run, instead)
+    refuse_other_preset(options, run, instead)
+
+
 def refuse_missing_devices(made: Plan) -> None:
     """Refuse a plan of which this machine lacks a device.
 
@@ -118,18 +149,12 @@ def refuse_missing_devices(made: Plan) -> None:
 
 
 def _open_with_reused(options: RunOptions, made: Plan) -> Store:
-    """Open the run folder, and put the cells of `--reuse` into it once nothing can be refused.
+    """Open the run folder, and put the cells of `--reuse` into it.
 
     They are the planned ones, or all where looks may still plan more.
     """
-    reused = open_run(options.reuse) if options.reuse else None
-    if reused is not None:
-        refuse_other_looks(options, reused, "another --reuse")
-        refuse_other_preset(options, reused, "another --reuse")
     store = open_store(options)
-    refuse_other_looks(options, store)
-    refuse_other_preset(options, store)
-    if reused is not None:
+    if options.reuse:
         wanted = None if options.looks else {cell.id for cell in made.cells}
         taken = merge(options.folder, [options.reuse], wanted)
         lost = (torn_lines(taken.torn_tails), damaged_lines(taken.corrupt_lines))
@@ -301,10 +326,17 @@ def _tell_of_lost_models(made: Plan, session: Session) -> None:
 
 def _announce(options: RunOptions, made: Plan, session: Session) -> None:
     checks = "certificates and " if options.verify else ""
+    left = replace(
+        made,
+        quality=[one for one in made.quality if session.wants(one.cell)],
+        speed=[one for one in made.speed if session.wants(one.cell)],
+    )
+    finished = len(made.quality) + len(made.speed) - len(left.quality) - len(left.speed)
+    before = f", {finished} of them finished before" if finished else ""
     click.echo(
         f"{counted(len(made.quality), 'training cell')} and "
-        f"{counted(len(made.speed), 'speed cell')} into {options.folder}, about "
-        f"{spoken(made.seconds)} on {counted(session.jobs, 'process', 'processes')}, not "
+        f"{counted(len(made.speed), 'speed cell')} into {options.folder}{before}, about "
+        f"{spoken(left.seconds)} on {counted(session.jobs, 'process', 'processes')}, not "
         f"counting {checks}the report; {len(made.left_out)} left out.",
         err=True,
     )

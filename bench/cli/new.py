@@ -113,8 +113,9 @@ def variant_scaffold(name: str, axis: str, out: Path | None = None) -> Scaffold:
     """
     if axis not in FOLDERS:
         raise UnknownName.among("axis of variants", axis, FOLDERS)
-    _check_name(name)
+    _check_word(name)
     module, test = _paths(Path("variants") / FOLDERS[axis], name, out)
+    _refuse_taken(name, module)
     plugin = "" if out is None else f" --plugin {_typed(module)}"
     return Scaffold(
         name=name,
@@ -146,8 +147,9 @@ def task_scaffold(name: str, use: str = "diagnostics", out: Path | None = None) 
     """
     if use not in uses():
         raise UnknownName.among("use of attention", use, uses())
-    _check_name(name)
+    _check_word(name)
     module, test = _paths(Path("tasks") / use, name, out)
+    _refuse_taken(name, module)
     plugin = "" if out is None else f" --plugin {_typed(module)}"
     everywhere = () if out else (f"python -m pytest tests/tasks/test_every_task.py -k {name}",)
     return Scaffold(
@@ -173,9 +175,16 @@ def uses() -> Sequence[str]:
     return sorted(set(folders) - set(NOT_USES))
 
 
-def _check_name(name: str) -> None:
-    """Refuse what Python, a selector or a line of code cannot hold, and what is taken."""
-    _check_word(name)
+def _refuse_taken(name: str, module: Path) -> None:
+    """Refuse a word of the selectors, a name that is registered, and a module of Python.
+
+    A file that this command would write may be there already, and then it is no module of Python:
+    `write` refuses it.
+
+    Args:
+        name: Name that will be registered.
+        module: The file that would be written.
+    """
     from bench.api import registry
     from bench.api.axes import AXES
     from bench.api.loading import load_package
@@ -190,7 +199,7 @@ def _check_name(name: str) -> None:
             raise InvalidConfig(
                 f"{name!r} is already a {axis}, in {taken.module}; choose another name."
             )
-    if _is_a_module(name):
+    if not module.exists() and _is_a_module(name):
         raise InvalidConfig(
             f"{name!r} is a module of Python, which a file of this name would hide; choose "
             "another name."

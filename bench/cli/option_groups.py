@@ -1,7 +1,7 @@
 """Options that several commands share, each declared once."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -29,6 +29,8 @@ PRESET_HELP = f"Size of the run: {', '.join(PRESETS)}. `bench list presets` desc
 ENDINGS = ("red", "failed", "refused", "worse")
 """What may end a command with exit code 1."""
 
+JOBS_LEFT_OUT = "bench.jobs_left_out"
+"""Key of what a command remembers: whether nobody said how many processes there are at once."""
 MOST_JOBS = 16
 """Processes for each core, at most: more of them only wait for each other, and fill the memory."""
 
@@ -55,7 +57,22 @@ def _at_once(context: click.Context, option: click.Parameter, jobs: int) -> int:
         raise InvalidConfig(
             f"--jobs {jobs} is more than {MOST_JOBS} for {of_all}; give fewer, or leave it out."
         )
+    context.meta[JOBS_LEFT_OUT] = jobs == 0
     return jobs or (1 if context.params.get("device") == "cuda" else cores)
+
+
+def jobs_on(devices: Collection[str], jobs: int) -> int:
+    """Processes at once once it is known where cells run: one on a GPU, unless more were asked for.
+
+    A spec, a label or an earlier run may name the device, which nobody typed then.
+
+    Args:
+        devices: Of all cells.
+        jobs: As the command line has it.
+    """
+    context = click.get_current_context(silent=True)
+    left_out = context is not None and context.meta.get(JOBS_LEFT_OUT, False)
+    return 1 if left_out and "cuda" in devices else jobs
 
 
 def _endings(context: click.Context, option: click.Parameter, text: str) -> tuple[str, ...]:

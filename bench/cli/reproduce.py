@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reports.folder import RunFolder
     from results.pack import Pack
     from results.reproduced import Reproduced
+    from results.row import Record
     from results.store import Store
 
 
@@ -71,7 +72,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
 
     Raises:
         InvalidConfig: The run has no trained cell that this version of the code knows, had a
-            plug-in that was not given, or would be compared with itself.
+            plug-in that was not given, or would be compared with itself or with copies of itself.
         NotARunFolder: The path is no run.
     """
     from bench.api.errors import InvalidConfig
@@ -95,6 +96,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
 
     source = open_run(run)
     refuse_without_plugins(source, options.plugin)
+    _refuse_copies(source, Path(out))
     labels, others = _drawn(source, count, draw)
     # whoever was too slow is asked again by the same command
     asked = replace(options, cells=tuple(labels), out=out, verify=False, retry=("timeout",))
@@ -124,6 +126,36 @@ def _why_not(found: "list[Reproduced]", asked: int, tolerance: float) -> str:
     }
     said = [f"{count} {what}" for what, count in counts.items() if count]
     return f"not reproduced: of {asked} cells {', '.join(said)}." if said else ""
+
+
+def _refuse_copies(source: "Store | Pack", out: Path) -> None:
+    """Refuse a folder that holds results of the run, which would be compared with themselves.
+
+    A run takes them with --reuse, and a report with --merge.
+
+    Raises:
+        InvalidConfig: It holds some.
+    """
+    from bench.api.errors import InvalidConfig
+    from reports.numbers import counted
+    from results.run_path import LEDGER
+    from results.store import Store
+
+    if not (out / LEDGER).is_dir():
+        return
+    checked = {_training(one) for one in source.ledger().newest().values()}
+    held = [one for one in Store(out).records() if one.cell["kind"] == "quality"]
+    copies = sum(_training(one) in checked for one in held)
+    if copies:
+        raise InvalidConfig(
+            f"{out} holds {counted(copies, 'trained cell')} of the run that is checked, as --reuse "
+            "and --merge copy them; give another --out."
+        )
+
+
+def _training(record: "Record") -> tuple[str, ...]:
+    """What two trainings of one cell never share."""
+    return record.id, record.environment, record.finished
 
 
 def _preset_of(source: "Store | Pack") -> str:

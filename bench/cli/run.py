@@ -110,23 +110,23 @@ def run(options: "RunOptions") -> int:
         for task, reason in missing.items():
             click.echo(f"left out: {task}: {reason}", err=True)
         _refuse_nothing(made)
-    from bench.cli.execution import execute, open_store
+    from bench.cli.execution import execute
 
-    if options.match:
-        from contextlib import closing
+    return execute(options, _matched(options, made) if options.match else made)
 
-        from bench.running.devices import refuse_missing_device
-        from bench.running.matched_plan import match_plan
 
-        refuse_missing_device(options.device)
-        if options.match == "time" and options.device != "cpu":
-            raise InvalidConfig(
-                "--match time makes CPU times equal, which say nothing of another device; give "
-                "--match flops or --match params."
-            )
-        with closing(open_store(options)) as store:
-            made = match_plan(made, options.data_directory, store)
-    return execute(options, made)
+def _matched(options: "RunOptions", made: "Plan") -> "Plan":
+    """The plan with networks as large as the baseline's, once nothing else can be refused."""
+    from contextlib import closing
+
+    from bench.cli.execution import open_store, refuse_unfit
+    from bench.running.matched_plan import match_plan
+    from results.pack import open_run
+
+    refuse_unfit(options, made)  # networks are timed for minutes
+    reused = open_run(options.reuse) if options.reuse else None
+    with closing(open_store(options)) as store:
+        return match_plan(made, options.data_directory, store, reused)
 
 
 def _refuse_places(options: "RunOptions") -> None:

@@ -173,7 +173,7 @@ def _left_out(folder: "RunFolder") -> list[str]:
     for reason, labels in list(about.items())[:MOST_REASONS]:
         what = labels[0] if len(labels) == 1 else f"{len(labels)} parts of the plan"
         lines.append(f"left out, {what}: {reason}")
-    return lines
+    return [*lines, *_more_reasons(len(about))]
 
 
 def _tally_lines(tally: Tally, impl: str) -> list[str]:
@@ -203,9 +203,15 @@ def _why_without(tally: Tally) -> list[str]:
         f"{status.replace('_', ' ')}, {count} {'cell' if count == 1 else 'cells'}: {reason}"
         for (status, reason), count in every[:MOST_REASONS]
     ]
-    if len(every) > MOST_REASONS:
-        lines.append(f"{len(every) - MOST_REASONS} more reasons are in the report.")
-    return lines
+    return [*lines, *_more_reasons(len(every))]
+
+
+def _more_reasons(count: int) -> list[str]:
+    """Where the reasons are that are not printed."""
+    more = count - MOST_REASONS
+    if more <= 0:
+        return []
+    return [f"{more} more {'reason is' if more == 1 else 'reasons are'} in the report."]
 
 
 def _finished_before(tally: Tally) -> str:

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from bench.api.errors import InvalidConfig, UnknownName
 from bench.api.plain_text import message_of, shortened
 from bench.cli.light_start import is_light, need_real_packages
+from bench.cli.option_groups import jobs_on
 from bench.cli.run_options import RunOptions
 from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.stored_types import LARGEST
@@ -91,9 +92,11 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject
     Raises:
         InvalidConfig: The file is not there, has unknown keys, is of another command, names nothing
             to run, or names code that nobody trusts or that is not here; or options say what to
-            run, too.
+            run, too; or there is no spec to trust.
     """
     if not options.spec:
+        if options.trust:
+            raise InvalidConfig("--trust is for what a spec names; give --spec, or leave it out.")
         return options, {}
     path = Path(options.spec)
     given = _read_json(path)
@@ -111,6 +114,7 @@ def read_spec(options: RunOptions, command: str) -> tuple[RunOptions, JsonObject
             f"{path} is no spec of `bench {command}`: it names no {lacking[0]}; {GIVE}."
         )
     found = replace(found, plugin=_plugins_here(path, found.plugin, options.plugin))
+    found = replace(found, jobs=jobs_on([found.device], options.jobs))
     _ask_for_trust(path, found, options.plugin, beside)
     if not options.out and (path.parent / "ledger").is_dir():
         found = replace(found, out=str(path.parent))

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 @click.option(
     "--trial-seconds",
     default=0.0,
-    help="Training time of a trial at most (CPU s); the steps and the score that end a training of "
-    "the task end it, too, and --training 'adam[steps=100000]' allows more. 0: no limit.",
+    help="Training time of a trial at most (CPU s, on a GPU wall s); the steps and the score that "
+    "end a training of the task end it, too, and --training 'adam[steps=100000]' allows more. "
+    "0: no limit.",
 )
 @click.option("--sampler", default="random", show_default=True, help="random, qmc or tpe.")
 @click.option(

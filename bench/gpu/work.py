@@ -1,5 +1,6 @@
 """The pieces of a kit: certificates, ceilings, speed, lengths that fit, a few training cells."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -319,7 +320,11 @@ class Workshop:
         self, function: Callable[..., Any], *arguments: object, left: float, **named: object
     ) -> Any:
         settings, stream = self.session.settings, self.session.stream
+        end = time.monotonic() + left
         with machine_lock(exclusive=True, say=partial(print, file=stream)):
+            left = end - time.monotonic()  # whoever held the lock may have taken most of it
+            if left <= 0:
+                return Reason("timeout", "the machine was busy until the time was over.")
             return isolated(function, *arguments, settings=settings, timeout_s=left, **named)
 
 

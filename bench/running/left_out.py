@@ -65,7 +65,7 @@ def without_timing(request: Request, variant: str, *, stacked: bool) -> LeftOut:
             f"speed of {variant}",
             "its layers read each other, so they are timed together, with their heads; "
             "--shape slot asks for that",
-            _command(request, "--variants", variant, "--no-quality", "--shape", "slot"),
+            _timing(replace(request, shape=("slot",)), variant),
         )
     untrained = "" if request.quality else "; leave out --no-quality to train it"
     return LeftOut(
@@ -90,10 +90,14 @@ def not_matched(request: Request, cell: Cell, reason: str) -> LeftOut:
 
 def no_time_to_time(request: Request, variant: str) -> LeftOut:
     """A variant whose timing the budget is too small for."""
-    # nothing is trained, so what says how would be refused
+    return LeftOut(f"speed of {variant}", _no_room(request), _timing(request, variant))
+
+
+def _timing(request: Request, variant: str) -> str:
+    """The command that times a variant and trains nothing."""
+    # what says how to train would be refused
     timed = replace(request, seeds=0, backbone="", slot="", training="", match="")
-    words = ["--variants", variant, "--no-quality", *_sized(timed)]
-    return LeftOut(f"speed of {variant}", _no_room(request), _command(request, *words))
+    return _command(request, "--variants", variant, "--no-quality", *_sized(timed))
 
 
 def _no_room(request: Request) -> str:

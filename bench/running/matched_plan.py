@@ -23,13 +23,19 @@ from bench.training.matching import BY_TIME, Matcher
 from results.comparable import options_between
 from results.environment import collect
 from results.json_values import as_object, as_text
+from results.pack import Pack
 from results.store import Store
 
 KEPT = "matched.json"
 """File of a run folder with the networks that were matched by time."""
 
 
-def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) -> Plan:
+def match_plan(
+    made: Plan,
+    data_dir: Path | None,
+    store: Store | None = None,
+    reused: Store | Pack | None = None,
+) -> Plan:
     """Resize the networks of a plan; what cannot be matched is left out, with a sentence.
 
     Every network is compared with that of the baseline on the same task, in the same slot, at the
@@ -42,8 +48,11 @@ def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) ->
         store: Run folder that keeps the networks that were found by time. The same command takes
             them from there, because a second timing might choose another width. Beside another
             baseline, with other code and on another machine they are found again.
+        reused: Run whose cells are taken, and its networks with them, which a pack does not have.
     """
     timed = store if made.request.match == BY_TIME[0] else None
+    if timed is not None and reused is not None:
+        _take(timed, reused)
     trained: list[PlannedCell] = []
     with _threads_of_a_worker(), ExitStack() as held:
         matches = _Matches(made, Matcher(made.request.match, data_dir), held, timed)
@@ -54,6 +63,13 @@ def match_plan(made: Plan, data_dir: Path | None, store: Store | None = None) ->
             except Refused as error:
                 left.append(not_matched(made.request, planned.cell, str(error)))
     return replace(made, quality=trained, left_out=left)
+
+
+def _take(store: Store, reused: Store | Pack) -> None:
+    """Keep the networks of another run, too; those that the run folder has stay."""
+    found = as_object(reused.read_json(KEPT))
+    if found:
+        store.update_json(KEPT, lambda held: {**found, **as_object(held)})
 
 
 @contextmanager
@@ -145,7 +161,9 @@ class _Matches:
         # a network chooses its heads by name while it is built
         heads = [f"head:{name}" for name in registry.registrations("head")]
         told = (f"{one.label} (code {self._code.digest(one, heads)})" for one in (cell, like))
-        return f"{' beside '.join(told)} on {self._machine}"
+        # what trains a cell does not reach what times a step
+        timing = self._code.source.digest((Matcher,))
+        return f"{' beside '.join(told)} on {self._machine} (code {timing})"
 
     @cached_property
     def _code(self) -> CodeOfCells:

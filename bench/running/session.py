@@ -11,6 +11,7 @@ from bench.api.cell import Cell
 from bench.api.impl import impl_of
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import parse, rounded
+from bench.api.whole_file import remove_drafts
 from bench.conformance import RunsOn
 from bench.conformance.place import stands_nowhere
 from bench.running.certificate_cache import CertificateCache
@@ -219,15 +220,22 @@ class Session:
         found: list[Outcome] = []
         for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
             found += result.outcomes
+            model = model_path(self.models, job.cells[0])
+            remove_drafts(self.models, model.name)
             if not job.keep_models:
                 # weights of an earlier training are not those of the result that is there now
-                model_path(self.models, job.cells[0]).unlink(missing_ok=True)
+                model.unlink(missing_ok=True)
             # after the result is stored; what was killed or met a full disk goes on next time
             if not result.died and not any(one.environmental for one in result.outcomes):
-                # names of earlier versions had a hash after the id
-                for path in self._checkpoints.glob(f"{job.cells[0].id}*.pt"):
-                    path.unlink(missing_ok=True)
+                self._remove_checkpoint(job.cells[0])
         return found
+
+    def _remove_checkpoint(self, cell: Cell) -> None:
+        """Forget a training that has ended, and what killed workers had begun to write of it."""
+        name = f"{cell.id}*.pt"  # names of earlier versions had a hash after the id
+        remove_drafts(self._checkpoints, name)
+        for path in self._checkpoints.glob(name):
+            path.unlink(missing_ok=True)
 
     @property
     def _checkpoints(self) -> Path:

@@ -169,11 +169,13 @@ def count_operations(work: Work) -> Counts:
         torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _cpu_sdpa_flops,
         torch.ops.aten.linalg_solve_triangular: _triangular_flops,
         torch.ops.aten._linalg_solve_ex: _system_flops,
+        torch.ops.aten.bmm: _batched_flops,
         torch.ops.aten.mv: _vector_flops,
         torch.ops.aten.addmv: _added_vector_flops,
         torch.ops.aten.dot: _vector_flops,
     }
-    # torch's counter has no entry for these and would call them free
+    # torch's counter has no entry for these and would call them free, but for `bmm`, whose format
+    # of results it takes for their shape
     counter = FlopCounterMode(display=False, custom_mapping=known)
     with _recurrent_layers_in_steps(), Pointwise() as seen, counter:
         work()
@@ -265,6 +267,10 @@ def _system_flops(system: torch.Size, sides: torch.Size, *_: object, **options: 
     unknowns, batch = system[-1], math.prod(system[:-2])
     columns = 1 if len(sides) < len(system) else sides[-1 if options.get("left", True) else -2]
     return batch * (2 * unknowns**3 // 3 + 2 * unknowns**2 * columns)
+
+
+def _batched_flops(first: torch.Size, second: torch.Size, *_: object, **__: object) -> int:
+    return 2 * math.prod(first) * second[-1]
 
 
 def _vector_flops(matrix: torch.Size, *_: object, **__: object) -> int:

@@ -92,7 +92,8 @@ def build(spec: VariantSpec, shape: AttendShape, impl: Impl, *, seed: int) -> Va
 
 def _built(spec: VariantSpec, shape: AttendShape, impl: Impl, seed: int) -> Variant:
     with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
+        # parts are built on the CPU; `torch.manual_seed` would also set what GPUs draw
+        torch.default_generator.manual_seed(seed)
         if shape.place == "slot":
             return build_timed_slot(spec, shape, impl)
         dims, given = timed_dims(spec, shape), timed_place(shape.regime)

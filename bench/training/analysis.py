@@ -167,7 +167,8 @@ def analyze_cell(
             f"the weights of this cell are not in {models}; run with --keep-models into another "
             "--out, because finished cells are not trained again."
         )
-    with torch.random.fork_rng(devices=[]):
+    devices = [torch.device("cuda")] if cell.device == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
         torch.manual_seed(cell.seed)
         built = assemble(trained, data_dir)
     place(built.system, cell)

@@ -12,15 +12,15 @@ from bench.api.backbone import Backbone
 from bench.api.batch import Batch, Sizes
 from bench.api.errors import Diverged
 from bench.api.metric import Scored
-from bench.api.noise import Noise
+from bench.api.noise import DRAWS
 from bench.api.task import Split, Task
 from bench.api.trace import Mode
 from bench.training.system import negative_log_likelihood, predicted_values
 from results.row import Row
 
 Clock = Callable[[], float]
-DRAWS = Noise(0)
-"""What mechanisms that sample when they are scored draw from; the same in every evaluation."""
+LONGEST = "longest output of the last batch"
+"""Title of the map that is not of the batch in the middle."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,11 @@ def attention_maps(task: Task, answers: Sequence[Answer], count: int) -> list[di
     rows = range(min(count - 1, len(usable[middle].batch.targets)))
     # the batch in the middle may be the last one
     places = dict.fromkeys([*((middle, row) for row in rows), (last, longest)])
-    return [_map(task, usable[place], row) for place, row in places]
+    found = [_map(task, usable[place], row) for place, row in places]
+    if last != middle:
+        # rows are numbered in every batch anew, and a figure is of all maps with one title
+        found[-1]["title"] = LONGEST
+    return found
 
 
 def _map(task: Task, answer: Answer, row: int) -> dict[str, object]:

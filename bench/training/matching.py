@@ -49,7 +49,8 @@ class Matcher:
     _tasks: dict[tuple[str, int], Task] = field(default_factory=dict)
     _sizes: dict[tuple[str, str], int | None] = field(default_factory=dict)
     _steps: dict[str, Callable[[], float]] = field(default_factory=dict)
-    _steady: set[str] = field(default_factory=set)
+    _noise: dict[str, Refused | None] = field(default_factory=dict)
+    """Whether a baseline differs from itself, so that nothing is matched with it by time."""
 
     def matched(self, cell: Cell, like: Cell) -> Cell:
         """The cell with a backbone whose size is that of another cell's network, within 2%.
@@ -58,15 +59,19 @@ class Matcher:
         its row says why.
 
         Raises:
-            Refused: No width of this backbone comes near enough, or the machine is too busy to
-                tell times apart.
+            Refused: The baseline cannot be trained, no width of this backbone comes near enough,
+                or the machine is too busy to tell times apart.
         """
-        mine, target = self._size(cell, like), self._size(like, like)
-        if self.by == BY_TIME[0] and mine is not None and like.id not in self._steady:
-            with torch.random.fork_rng(devices=()):
-                refuse_noise(self._step(like), WITHIN)
-            self._steady.add(like.id)
-        if mine is None or target is None or _near(mine, target):
+        if self._size(cell, cell) is None:
+            return cell
+        target = self._size(like, like)
+        if target is None:
+            raise Refused(
+                "the baseline cannot be trained on this task, so there is nothing to match."
+            )
+        self._refuse_noise(like)
+        mine = self._size(cell, like)
+        if mine is None or _near(mine, target):
             return cell
         knobs = registry.find(BACKBONES, parse(cell.backbone).name).target.sized_by
         nearest = cell
@@ -75,6 +80,21 @@ class Matcher:
             if _near(self._size(nearest, like) or 0, target):
                 return nearest
         raise Refused(self._why_not(nearest, knobs, target, like))
+
+    def _refuse_noise(self, like: Cell) -> None:
+        """Time a baseline beside itself, once, so that all its cells are matched or none."""
+        if self.by != BY_TIME[0]:
+            return
+        if like.id not in self._noise:
+            try:
+                with torch.random.fork_rng(devices=()):
+                    refuse_noise(self._step(like), WITHIN)
+                self._noise[like.id] = None
+            except Refused as error:
+                self._noise[like.id] = error
+        found = self._noise[like.id]
+        if found is not None:
+            raise found
 
     def _why_not(self, nearest: Cell, knobs: tuple[str, ...], target: int, like: Cell) -> str:
         what = BY_TIME[1] if self.by == BY_TIME[0] else MEASURES[self.by][1]
@@ -115,11 +135,12 @@ class Matcher:
         return min(found.values(), key=lambda one: abs((self._size(one, like) or 0) - target))
 
     def _size(self, cell: Cell, like: Cell) -> int | None:
-        """Measured at this seed; None for a cell that cannot be built.
+        """Measured at this seed; None for a cell that cannot be trained.
 
         A time is one beside the time of `like`; what is counted does not depend on it.
         """
-        key = (replace(cell, seed=0).id, replace(like, seed=0).id)
+        beside = like if self.by == BY_TIME[0] else cell
+        key = (replace(cell, seed=0).id, replace(beside, seed=0).id)
         if key not in self._sizes:
             try:
                 self._sizes[key] = self._measured(cell, like)
@@ -128,13 +149,16 @@ class Matcher:
         return self._sizes[key]
 
     def _measured(self, cell: Cell, like: Cell) -> int:
-        with torch.random.fork_rng(devices=()):
+        devices = [torch.device("cuda")] if cell.device == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
             if self.by != BY_TIME[0]:
                 measure, _ = MEASURES[self.by]
                 return measure(*self._built(cell), cell)
+            step = step_seconds(*self._built(cell), cell)
             if cell == like:
+                step()  # one step shows whether it can be trained
                 return UNIT
-            return relative_time(step_seconds(*self._built(cell), cell), self._step(like))
+            return relative_time(step, self._step(like))
 
     def _step(self, cell: Cell) -> Callable[[], float]:
         """The step of a network that others are timed beside; it is built once."""

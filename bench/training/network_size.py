@@ -20,14 +20,15 @@ def parameters(system: System, task: Task, cell: Cell) -> int:
 def forward_flops(system: System, task: Task, cell: Cell) -> int:
     """FLOPs of the matrix products of one forward pass over the first batch of training.
 
-    Losses are part of it. Gradients are on, because code that needs none may compute less. A
-    network that is to be used afterwards may not be given: a call may change its buffers. Some
-    mechanisms compute more or less by their weights, so sizes compare between new networks.
+    Losses are part of it. Gradients are on, because code that needs none may compute less. Weights
+    are asked for as in training. A network that is to be used afterwards may not be given: a call
+    may change its buffers. Some mechanisms compute more or less by their weights, so sizes compare
+    between new networks.
     """
     generator = torch.Generator().manual_seed(cell.seed)
     batch = next(iter(task.training(read_protocol(cell.protocol).batch, generator)))
     batch = batch.to(torch.device(cell.device))
-    mode = Mode(read="train", noise=Noise(cell.seed))
+    mode = Mode(read="train", noise=Noise(cell.seed), want_weights=system.wants_weights)
     devices = [torch.device("cuda")] if cell.device == "cuda" else []
     with torch.random.fork_rng(devices=devices), computing(cell):
         counted = count_operations(lambda: system.losses(batch, mode, system.init_carry()))

@@ -82,7 +82,8 @@ def train_cell(
             return _train_cell(cell, data_dir, used, progress, checkpoint)
         except OtherData:
             torch.manual_seed(cell.seed)
-            return _train_cell(cell, data_dir, used, progress, None)
+            # its file has gone, so this begins anew, and is kept as well
+            return _train_cell(cell, data_dir, used, progress, checkpoint)
 
 
 def default_clock(device: str) -> Clock:

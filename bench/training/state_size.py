@@ -5,6 +5,7 @@ import torch
 from bench.api import kept_bytes
 from bench.api.backbone import Backbone
 from bench.api.batch import Batch
+from bench.api.noise import DRAWS
 from bench.api.trace import Mode
 
 
@@ -22,6 +23,7 @@ def state_bytes(backbone: Backbone, batch: Batch) -> int | None:
     backbone.eval()
     one = torch.zeros(1, dtype=torch.long, device=batch.targets.device)
     with torch.no_grad():
-        trace = backbone(backbone.arrange(batch.select(one)), Mode(want_weights=False))
+        mode = Mode(noise=DRAWS, want_weights=False)
+        trace = backbone(backbone.arrange(batch.select(one)), mode)
     backbone.train(training)
     return kept_bytes.state_bytes(answer.state for answer in trace.attended)

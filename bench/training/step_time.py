@@ -33,7 +33,8 @@ def step_seconds(system: System, task: Task, cell: Cell) -> Callable[[], float]:
 
     def step() -> float:
         started = clock()
-        mode = Mode(read="train", noise=Noise(cell.seed))
+        # weights that training does not ask for may need other code, which takes longer
+        mode = Mode(read="train", noise=Noise(cell.seed), want_weights=system.wants_weights)
         with computing(cell):
             terms, _ = system.losses(batch, mode, system.init_carry())
         torch.stack(tuple(terms.values())).sum().backward()

@@ -44,6 +44,12 @@ class System(nn.Module):
         ends = ("",) if self.back is None else ("", BACK)
         return {name + end: loss.init() for name, loss in self.named_losses.items() for end in ends}
 
+    @property
+    def wants_weights(self) -> bool:
+        """Whether training asks for single weights, because a loss or an output reads them."""
+        parts = [*self.named_losses.values(), self.there.output]
+        return self.joint is not None or any("weights" in part.needs for part in parts)
+
     def losses(
         self, batch: Batch, mode: Mode, carry: Carry
     ) -> tuple[dict[str, Float[Tensor, ""]], Carry]:

@@ -67,7 +67,7 @@ class Training:
             read="train",
             noise=Noise(self.seed * 1_000_003 + self.step),
             progress=self.share,
-            want_weights=self.wants_weights,
+            want_weights=self.system.wants_weights,
         )
         self.optimizer.zero_grad(set_to_none=True)
         with self.precision:
@@ -104,12 +104,6 @@ class Training:
             return False
         reached = self.curve[-1][1]
         return reached <= level if watched.better == "lower" else reached >= level
-
-    @property
-    def wants_weights(self) -> bool:
-        """Whether a loss or an output reads single weights."""
-        parts = [*self.system.named_losses.values(), self.system.there.output]
-        return self.system.joint is not None or any("weights" in part.needs for part in parts)
 
     @property
     def finished(self) -> bool:

@@ -93,9 +93,9 @@ def _maps(
     order += sorted(set(found) - set(order))
     maps: list[Map] = []
     for variant in order:
-        for entry in found[variant][1].get("attention") or ():
-            if str(entry.get("title", "")) == title and entry.get("weights"):
-                maps.append(_map(folder.catalog.label(variant), entry, hidden=hidden))
+        drawn = _titled(found[variant][1], title)
+        if drawn is not None:
+            maps.append(_map(folder.catalog.label(variant), drawn, hidden=hidden))
     gold = next((one for one in maps if one.gold), None)
     shown = maps[: MAPS_PER_FIGURE - (gold is not None)]
     if gold is None or gold.gold is None:
@@ -109,6 +109,12 @@ def _maps(
         is_gold=True,
     )
     return [first, *shown]
+
+
+def _titled(data: Mapping[str, Any], title: str) -> Mapping[str, Any] | None:
+    """The first map of a title; older runs gave it to an example of a later batch, too."""
+    named = (one for one in data.get("attention") or () if str(one.get("title", "")) == title)
+    return next((one for one in named if one.get("weights")), None)
 
 
 def _map(name: str, entry: Mapping[str, Any], *, hidden: bool) -> Map:

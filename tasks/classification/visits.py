@@ -20,7 +20,7 @@ from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.metric import Metric, Scored
 from bench.api.registry import Citation, register
-from bench.api.task import TaskPreset
+from bench.api.task import Split, TaskPreset
 from tasks.classification.bags_of_words import area_baselines
 from tasks.classification.drawn_texts import DrawnTextTask
 from tasks.classification.labeled_texts import POOLS_OF_EVENTS, Labeled, heaviest_segment
@@ -40,6 +40,8 @@ TOP_EVENT_MATCH = Metric(
 COURSES = (("better", "improved"), ("worse", "declined"))
 GRAVE = ("g0", "g1", "g2", "g3", "g4", "g5")
 FIRST, LONGEST_EVENT = 4, 4
+SURELY_BOTH = 64
+"""Records that are not all of one label under any seed that anybody will draw."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +59,10 @@ class VisitsConfig(Config):
 
     def __post_init__(self) -> None:
         """Check that everything fits."""
-        if self.events < 2 or min(self.codes, self.noise, self.evaluate) < 1:
+        if min(self.events, self.evaluate) < 2 or min(self.codes, self.noise) < 1:
             raise InvalidConfig(
-                "visits: events must be at least 2, codes, noise and evaluate 1, got "
-                f"{self.events}, {self.codes}, {self.noise} and {self.evaluate}."
+                "visits: events and evaluate must be at least 2, codes and noise 1, got "
+                f"{self.events}, {self.evaluate}, {self.codes} and {self.noise}."
             )
 
 
@@ -73,7 +75,7 @@ class VisitsConfig(Config):
 class Visits(DrawnTextTask):
     """Records of events; the note of the one grave code decides.
 
-    >>> task = Visits(VisitsConfig(evaluate=1, events=4), seed=0)
+    >>> task = Visits(VisitsConfig(evaluate=8, events=4), seed=0)
     >>> (batch,) = task.evaluation("validation")
     >>> words = task.tokens(batch.sources[0].tokens[0].tolist(), source=True)
     >>> (position,) = [at for at, word in enumerate(words) if word in GRAVE]
@@ -118,6 +120,9 @@ class Visits(DrawnTextTask):
         noise = [f"w{number}" for number in range(config.noise)]
         self.names = ["<pad>", "<s>", "</s>", "<unk>", *courses, *GRAVE, *codes, *noise]
         self.sizes = Sizes((len(self.names),), len(self.labels), LONGEST_EVENT * config.events)
+        if config.evaluate < SURELY_BOTH:
+            self._refuse_one_label("validation")
+            self._refuse_one_label("test")
 
     def words(self, ids: Sequence[int]) -> list[str]:
         """Codes and words as they are."""
@@ -159,3 +164,12 @@ class Visits(DrawnTextTask):
     def baselines(self) -> Mapping[str, float]:
         """One answer for all, and naive Bayes over bags of words."""
         return area_baselines(*self.counted())
+
+    def _refuse_one_label(self, split: Split) -> None:
+        """Raise before anything is trained: records of one label have no area, which ranks."""
+        found = {self.labels[row.label] for row in self._fixed(split)}
+        if len(found) < 2:
+            raise InvalidConfig(
+                f"visits: under seed {self.seed} each of the evaluate={self.evaluate} records of "
+                f"{split} {found.pop()}, and an area needs both outcomes; ask for more records."
+            )

@@ -108,6 +108,13 @@ class OovCopy(Task):
     )
     headline = beyond_training(PREFIX_ACCURACY)
     capabilities = frozenset({"gold_alignment", "source_tokens"})
+    seen_in_training = (
+        "At the calibrated size (seed 0) training has seen 247 of the 256 test sources of 3 words, "
+        "of which there are only 1331 if unknown words are one, but none of 6 or more. A network "
+        "may have memorized strings of the shortest length, but no longer ones."
+    )
+    # of any `beyond`, for shorter strings are drawn first
+    seen_under = {"vocab": 10, "length": 6, "shortest": 2, "unknown": 0.1, "evaluate": 256}
     family = FAMILY
     comparison = COPYING
     calibration = (

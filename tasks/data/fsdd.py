@@ -63,7 +63,8 @@ def _read(folder: Path) -> tuple[Mapping[str, Rows], Sequence[TextFile]]:
         raise DataUnavailable(f"{path} cannot be read ({error.strerror}); {_REMEDY}.") from error
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            names = sorted(archive.namelist())
+            # an archive may have an entry for the folder itself
+            names = sorted(name for name in archive.namelist() if not name.endswith("/"))
             parts = _parts(path, [_row(path, name, archive.read(name)) for name in names])
     except (*BROKEN, OSError, RuntimeError, ValueError) as error:
         raise DataDamaged(f"{path}: the zip archive is damaged ({error}); {_REMEDY}.") from error

@@ -8,7 +8,6 @@ beside the script (Tiny Shakespeare).
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -35,7 +34,8 @@ def fetch(
     """Download one data set, check it, and put it into the cache as JSON lines.
 
     A good copy that is already there is returned without asking the hub; a damaged one is
-    replaced. The folder appears at once, whole, with `source.json` telling where it came from.
+    replaced once all rows have come. The folder appears at once, whole, with `source.json` telling
+    where it came from.
 
     Args:
         name: A name of `FETCHABLE`.
@@ -46,17 +46,19 @@ def fetch(
 
     Raises:
         DataUnavailable: There is no good copy and the hub cannot be asked.
-        DataDamaged: What came is not what the registry expects.
+        DataDamaged: What came is not what the registry expects, or the copy is damaged and the hub
+            must not be asked.
     """
     entry = find_data_set(name)
     folder = copy_folder(name, cache_dir)
+    damage: DataDamaged | None = None
     try:
         if read_copy(name, cache_dir) is not None:
             return folder
-    except DataDamaged:
-        shutil.rmtree(folder)
+    except DataDamaged as error:
+        damage = error
     if offline or os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "TRUE", "YES", "ON"}:
-        raise DataUnavailable(
+        raise damage or DataUnavailable(
             f"{name} is not at {folder} and offline mode is on; unset HF_HUB_OFFLINE and run "
             f"`{fetch_command(name)}`."
         )

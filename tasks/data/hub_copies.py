@@ -96,7 +96,10 @@ def read_copy(
 def store_copy(
     name: str, entry: HubDataset, rows: Mapping[str, Iterable[Row]], commit: str, folder: Path
 ) -> None:
-    """Write splits and `source.json` into a folder beside the final one, then rename it."""
+    """Write splits and `source.json` into a folder beside the final one, then rename it.
+
+    A damaged copy gives way only then. A good one, which another process made meanwhile, stays.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{name}.") as scratch:
         partial = Path(scratch) / name
@@ -119,9 +122,13 @@ def store_copy(
         (partial / "source.json").write_text(json.dumps(source, indent=2), encoding="utf-8")
         try:
             partial.rename(folder)
-        except OSError:  # another process was faster; its copy counts if it is good
-            if read_copy(name, folder.parent) is None:
-                raise
+        except OSError:
+            try:
+                if read_copy(name, folder.parent) is None:
+                    raise
+            except DataDamaged:
+                folder.rename(Path(scratch) / "damaged")
+                partial.rename(folder)
 
 
 def _as_json_lines(entry: HubDataset, split: str, rows: Mapping[str, Iterable[Row]]) -> bytes:

@@ -132,8 +132,13 @@ class Diagnostic(Task):
         found = []
         for row in range(min(count, len(predicted))):
             mask = batch.mask[row]
-            shown = (read[row], batch.targets[row][mask], predicted[row][mask])
-            found.append(Sample(*(" ".join(self.tokens(x.tolist(), source=True)) for x in shown)))
+            shown = (batch.targets[row][mask], predicted[row][mask])
+            found.append(
+                Sample(
+                    " ".join(self.tokens(read[row].tolist(), source=True)),
+                    *(" ".join(self.tokens(x.tolist(), source=False)) for x in shown),
+                )
+            )
         return found
 
     def examples(self) -> Batch:

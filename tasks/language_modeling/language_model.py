@@ -93,8 +93,9 @@ class LanguageConfig(Config):
         """Check the sizes."""
         if self.window < 2 or min(self.validate, self.test) < 1 or self.common < 0:
             raise InvalidConfig(
-                "window must be at least 2, validate and test at least 1 and common at least 0, "
-                f"got {self.window}, {self.validate}, {self.test}, {self.common}."
+                "language modeling: window must be at least 2, validate and test at least 1 and "
+                f"common at least 0, got {self.window}, {self.validate}, {self.test}, "
+                f"{self.common}."
             )
 
 
@@ -122,8 +123,8 @@ class LanguageModeling(Task):
         for split, ids in parts.items():
             if len(ids) <= window:
                 raise InvalidConfig(
-                    f"the {split} part has {len(ids)} tokens, no more than a window of {window}; "
-                    f"give a smaller window."
+                    f"language modeling: the {split} part has {len(ids)} tokens, no more than a "
+                    f"window of {window}; give a smaller window."
                 )
         self.parts = parts
         held: tuple[Split, ...] = ("validation", "test")

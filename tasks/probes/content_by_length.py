@@ -15,6 +15,7 @@ from typing import ClassVar
 from bench.api.answer import Answer
 from bench.api.config import NoOptions
 from bench.api.metric import Metric, Scored
+from bench.api.noise import DRAWS
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
@@ -73,7 +74,8 @@ class ContentByLength(Probe):
         every, at_length = Counts(), defaultdict[int, Counts](Counts)
         sizes = subject.task.sizes
         for batch in subject.batches:
-            said = subject.backbone.generate(batch, sizes.max_length, Mode()).tokens
+            mode = Mode(noise=DRAWS)
+            said = subject.backbone.generate(batch, sizes.max_length, mode).tokens
             lengths = source_lengths(Answer(batch))
             targets = zip(batch.targets, batch.mask, strict=True)
             for length, words, (target, scored) in zip(lengths, said, targets, strict=True):

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bench.api.config import NoOptions
 from bench.api.metric import Metric, Scored
+from bench.api.noise import DRAWS
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
@@ -76,7 +77,8 @@ def _totals(seen: Observation) -> Tensor:
 
 
 def _outputs(subject: Subject, seen: Observation) -> list[tuple[Sequence[int], Sequence[int]]]:
-    said = subject.backbone.generate(seen.batch, subject.task.sizes.max_length, Mode()).tokens
+    most = subject.task.sizes.max_length
+    said = subject.backbone.generate(seen.batch, most, Mode(noise=DRAWS)).tokens
     wanted = [
         [word for word in line[mask].tolist() if word != subject.task.sizes.eos]
         for line, mask in zip(seen.batch.targets, seen.batch.mask, strict=True)

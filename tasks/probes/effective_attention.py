@@ -24,7 +24,7 @@ from bench.api.registry import Citation, register
 from bench.api.slot import Slot
 from bench.api.source import Source
 from tasks.probes.diagnostic_metric import diagnostic
-from tasks.probes.observations import Observation, observations
+from tasks.probes.observations import Observation, observations, refuse_other_keys
 
 TOLERANCE = 1e-6
 
@@ -81,7 +81,9 @@ def _source(seen: Observation) -> Source:
     found = memory if memory is not None else state.cache
     if found is None or found.forgotten:
         raise Refused("this network does not keep the values that it mixed.")
-    return found.source.written()
+    source = found.source.written()
+    refuse_other_keys(seen, source.value)
+    return source
 
 
 def _projected(slot: Slot, source: Source) -> Float[Tensor, "B H S D"]:

@@ -16,6 +16,7 @@ from bench.api.batch import Batch
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.metric import Metric, Scored
+from bench.api.noise import DRAWS
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
@@ -81,7 +82,7 @@ def _last(batch: Batch) -> Tensor:
 def _norms(subject: Subject, batch: Batch) -> Tensor:
     """Gradient norm at each word's embedding."""
     with embedded_words(subject, batch) as words, torch.enable_grad():
-        trace = subject.backbone(batch, Mode())
+        trace = subject.backbone(batch, Mode(noise=DRAWS))
         nll = subject.backbone.output.nll(trace, subject.backbone.emit, batch)
         if subject.backbone.output.sequence_only:
             raise Refused("this output has no loss of a single target.")

@@ -17,6 +17,7 @@ from bench.api.errors import Refused
 from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
+from tasks.metrics.attention_scores import strongest
 from tasks.probes.diagnostic_metric import diagnostic
 from tasks.probes.observations import js_divergence, observations
 
@@ -50,7 +51,8 @@ class HeadDiversity(Probe):
                 raise Refused("there is one head only; give --variants NAME[head=multi].")
             heads = weights.transpose(1, 2)[seen.batch.mask].unbind(1)
             for one, two in combinations(heads, 2):
-                same = one.argmax(-1) == two.argmax(-1)
+                (first, alone), (second, alone_too) = strongest(one), strongest(two)
+                same = (first == second) & alone & alone_too
                 found["head_js_nats"].append(js_divergence(one, two))
                 found["head_overlap_share"].append((one * two).sum(-1))
                 found["head_same_key_share"].append(same.to(one.dtype))

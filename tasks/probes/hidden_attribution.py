@@ -19,6 +19,7 @@ from bench.api.config import NoOptions
 from bench.api.encoder import Encoded, Encoder
 from bench.api.errors import Refused
 from bench.api.metric import Metric, Scored
+from bench.api.noise import DRAWS
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
@@ -149,7 +150,7 @@ def _run(subject: Subject, batch: Batch) -> tuple[Tensor, list[Tensor]]:
     hooks = [m.register_forward_hook(keep_states) for m in _layers(subject.backbone)]
     try:
         with embedded_words(subject, batch) as words, torch.enable_grad():
-            subject.backbone(batch, Mode(want_weights=False))
+            subject.backbone(batch, Mode(noise=DRAWS, want_weights=False))
     finally:
         for hook in hooks:
             hook.remove()

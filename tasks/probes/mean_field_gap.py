@@ -20,7 +20,12 @@ from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from tasks.probes.diagnostic_metric import diagnostic
-from tasks.probes.observations import Observation, observations, total_variation
+from tasks.probes.observations import (
+    Observation,
+    observations,
+    refuse_other_keys,
+    total_variation,
+)
 
 STEP = 0.1
 """Share of the way from the mean to a value over which second derivatives are taken."""
@@ -78,6 +83,7 @@ def _of_batch(
     memory = trace.memories[0]
     if memory is None or trace.attended[0].output.shape[1] != 1 or len(trace.attended) > 1:
         raise Refused("the gap is measured where one head reads one source.")
+    refuse_other_keys(seen, memory.source.value)
     heads = subject.backbone.variant_slots()[0].heads
     heads.refuse_gates()
     values = heads.merge(memory.source.value)

@@ -10,6 +10,7 @@ from torch import Tensor
 from bench.api.batch import Batch
 from bench.api.call import Call, Edit
 from bench.api.errors import Refused
+from bench.api.noise import DRAWS
 from bench.api.probe import Subject
 from bench.api.trace import Mode, Trace
 
@@ -48,7 +49,7 @@ def observations(subject: Subject, *, edit: Edit | None = None) -> Iterator[Obse
 
 def observe(subject: Subject, batch: Batch, edit: Edit | None = None) -> Observation:
     """Run one batch."""
-    trace = subject.backbone(batch, Mode(edit=edit))
+    trace = subject.backbone(batch, Mode(noise=DRAWS, edit=edit))
     if not trace.attended or trace.attended[0].weights is None:
         raise Refused("this network has no attention weights.")
     if not subject.backbone.aligns(batch):
@@ -64,6 +65,12 @@ def _real(batch: Batch, weights: Float[Tensor, "B T S"]) -> Bool[Tensor, "B T S"
     if mask.shape[1] != weights.shape[2]:
         raise Refused("these weights are over several sources, not the first one alone.")
     return mask[:, None, :].expand_as(weights)
+
+
+def refuse_other_keys(seen: Observation, values: Float[Tensor, "B H S D"]) -> None:
+    """Refuse weights that are not over these values: over words, where sentences were mixed."""
+    if values.shape[2] != seen.weights.shape[2]:
+        raise Refused("the weights of this network are not over the values that it mixed.")
 
 
 def probabilities(subject: Subject, seen: Observation) -> Float[Tensor, "B T V"]:

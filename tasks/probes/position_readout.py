@@ -20,6 +20,7 @@ from bench.api.batch import Batch
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.metric import Metric, Scored
+from bench.api.noise import DRAWS
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
@@ -95,7 +96,7 @@ def _layers(backbone: Backbone, batch: Batch) -> _Layers:
 
     hooks = [m.register_forward_hook(keep) for m in backbone.modules() if isinstance(m, Block)]
     try:
-        backbone(batch, Mode(want_weights=False))
+        backbone(batch, Mode(noise=DRAWS, want_weights=False))
     finally:
         for hook in hooks:
             hook.remove()

@@ -20,6 +20,7 @@ from bench.api.batch import Text
 from bench.api.config import NoOptions
 from bench.api.errors import Refused
 from bench.api.metric import Metric, Scored
+from bench.api.noise import DRAWS
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from bench.api.trace import Mode
@@ -49,11 +50,14 @@ class WordReadout(Probe):
         """Fit and score a readout for each place, all of them on the same halves.
 
         Raises:
-            Refused: The network has no encoder with a last state, or there are too few sentences.
+            Refused: The network has no encoder with a last state, the source has no words, or there
+                are too few sentences.
         """
         backbone = subject.backbone
         if not isinstance(backbone, RnnSeq2Seq) or len(backbone.encoders) > 1:
             raise Refused("the state that ends a source is read where one encoder reads it.")
+        if any(batch.sources[0].frames is not None for batch in subject.batches):
+            raise Refused("words are read where the source has words, and this source has frames.")
         # without the EOS, which every source ends in
         lengths = [_lengths(batch.sources[0]) - 1 for batch in subject.batches]
         longest = max(int(one.max()) for one in lengths)
@@ -63,7 +67,7 @@ class WordReadout(Probe):
             if not bool(mine.any()):
                 continue
             with torch.no_grad():
-                (encoded,) = backbone.encode(batch, Mode(want_weights=False))
+                (encoded,) = backbone.encode(batch, Mode(noise=DRAWS, want_weights=False))
             states.append(encoded.summary[mine].double())
             words.append(batch.sources[0].tokens[mine, :longest])
         known, said = torch.cat(states), torch.cat(words)

@@ -98,6 +98,13 @@ class Chains(Reading):
         ),
     }
     comparison = readers("chains")
+    seen_in_training = (
+        "At the quick size (seed 0) training has seen 17 of the 300 test questions of one fact "
+        "with their story, word for word (277 with `chains=2`), but none of two or three facts. "
+        "A network may have memorized the former, but no others."
+    )
+    # story and question are the same ones if they are one text
+    seen_under = {"facts": 3, "chains": (2, 3), "test": 900}
     axis = "facts"
     ceiling = 1.0
 

@@ -20,6 +20,7 @@ from bench.api.errors import InvalidConfig
 from bench.api.metric import Scored
 from bench.api.registry import Citation, register
 from bench.api.task import Split, TaskPreset
+from tasks.data.string_baselines import COUNTED
 from tasks.data.word_pairs import EncodedPair, WordPair
 from tasks.data.words import Vocabulary
 from tasks.metrics.attention_scores import ALIGNMENT_MATCH, alignment_scores
@@ -138,13 +139,12 @@ class LeadCopy(Summaries):
         ]
 
     def baselines(self) -> dict[str, float]:
-        """As many first words of the document, or of its lead, as a summary has."""
-        test = self.held("test")
-        leads = [
-            pair._replace(source=pair.source[3:] if pair.source[0] == GREETING else pair.source)
-            for pair in test
-        ]
-        return {"first words": self.lead(test, test), "words of the lead": self.lead(test, leads)}
+        """As many first words of the document, or of its lead, as are best in training."""
+        train, test = self._drawn(COUNTED, self.seeded(4)), self.held("test")
+        return {
+            "first words": self.lead(train, test),
+            "words of the lead": self.lead(_without_greeting(train), _without_greeting(test)),
+        }
 
     def examples(self) -> Batch:
         """The first documents of the test."""
@@ -187,6 +187,13 @@ class LeadCopy(Summaries):
         if kind < self.config.unknown:
             return _name(number)
         return self.weighty[int(number * len(self.weighty))]
+
+
+def _without_greeting(pairs: Sequence[WordPair]) -> list[WordPair]:
+    return [
+        pair._replace(source=pair.source[3:] if pair.source[0] == GREETING else pair.source)
+        for pair in pairs
+    ]
 
 
 def _name(number: float) -> str:

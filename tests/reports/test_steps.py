@@ -226,6 +226,24 @@ def test_maps_have_a_map_of_gold_and_a_caption_of_it_only_where_the_task_has_som
     assert [gold in text for text in captions] == [True, False]
 
 
+def test_a_figure_of_maps_has_each_variant_once_where_two_examples_have_one_title(
+    tmp_path: Path,
+) -> None:
+    folder = write_run(tmp_path / "run")
+
+    def figures() -> list[str]:
+        run = read_folder(folder)
+        section = attention_section(run, legend_of(run), publish=False)
+        return [block.svg for block in section.blocks if isinstance(block, Figure)]
+
+    before = figures()
+    for path in (folder / "artifacts").glob("*.json"):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        other = [{**one, "source": ["other"] * len(one["source"])} for one in data["attention"]]
+        write_json(path, {**data, "attention": [*data["attention"], *other]})
+    assert figures() == before != []
+
+
 SPREAD = shown(picture=PICTURE, weights=((0.25, 0.25, 0.25, 0.25),), variant="even")
 SINGLE = shown(picture=PICTURE, weights=((1.0, 0.0, 0.0, 0.0),), variant="hard")
 

@@ -59,6 +59,35 @@ def test_merging_again_changes_nothing(tmp_path):
     assert {path: path.read_bytes() for path in (tmp_path / "all").rglob("*.json*")} == before
 
 
+MARKED = {"status": "other_code", "detail": "its code has changed."}
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_result_that_is_marked_as_one_of_other_code_is_not_taken_again(tmp_path, alone):
+    source, wanted = Store.create(tmp_path / "a"), {record(1).id} if alone else None
+    source.append(record(1, finished=JANUARY, code="old"))
+    merge(tmp_path / "run", [source.folder], wanted)
+    with Store(tmp_path / "run") as run:
+        run.append(record(1, finished=JANUARY, code="old", attempt=2, **MARKED))
+    assert merge(tmp_path / "run", [source.folder], wanted).added == 0
+    (found,) = Store(tmp_path / "run").records()
+    assert (found.status, found.attempt) == ("other_code", 2)
+    source.append(record(1, finished=JUNE, code="old", attempt=2))
+    assert merge(tmp_path / "run", [source.folder], wanted).added == 1, "another result"
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_a_result_that_one_run_alone_has_marked_counts_in_any_order(tmp_path, order):
+    first, second = Store.create(tmp_path / "a"), Store.create(tmp_path / "b")
+    first.append(record(1, finished=JANUARY, code="old"))
+    first.append(record(1, finished=JANUARY, code="old", attempt=2, **MARKED))
+    second.append(record(1, finished=JANUARY, code="old"))
+    for added in (None, 0):
+        done = merge(tmp_path / "all", [tmp_path / name for name in order])
+        assert added is None or done.added == added
+        assert Store(tmp_path / "all").finished() == {record(1).id: "ok"}
+
+
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_what_has_no_baseline_takes_away_none(tmp_path, order):
     """A study has none, and a run beside it has."""

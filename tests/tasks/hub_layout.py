@@ -66,6 +66,8 @@ def fsdd(folder: Path) -> Splits:
     found: dict[str, list[Mapping[str, Any]]] = {"train": [], "test": []}
     with zipfile.ZipFile(folder / "recordings.zip") as archive:
         for name in archive.namelist():
+            if name.endswith("/"):
+                continue
             stem = Path(name).stem.split("_")
             sound = {"bytes": archive.read(name), "path": Path(name).name}
             split = "test" if int(stem[2]) < 5 else "train"

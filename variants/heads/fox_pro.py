@@ -174,7 +174,7 @@ def _last(
 ) -> Float[Tensor, "B H 1 E"]:
     """The vector of the last state of each row that is no padding."""
     if mask is None:
-        return made[:, :, -1:]
+        return made[:, :, -1:].clone()  # without the memory of the states before
     return last_real(torch.cat((before, made), 2), mask, 1)
 
 

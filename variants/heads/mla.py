@@ -8,8 +8,10 @@ latent vectors).
 Deviations: `form=absorbed` moves the maps from the latent vector to keys into the queries, and
 those to values behind attention, as section 2.1.2 proposes for decoding; `form=naive` writes keys
 and values out for every head, and keeps them so. `form=mixed` keeps the latent vector, and writes
-keys and values out for the time of a call that has many queries. All compute the same. With
-`query_latent=0` queries are mapped straight from the state, as in DeepSeek-V2-Lite.
+keys and values out for the time of a call that has many queries. All compute the same under
+`scaled_dot`. Under other scores that read keys `naive` differs, because the others are given the
+latent vector; under `dot` their energies have another factor. With `query_latent=0` queries are
+mapped straight from the state, as in DeepSeek-V2-Lite.
 """
 
 import math

@@ -15,6 +15,7 @@ maps of neighbors are joined in log2 n rounds (Hillis & Steele, 1986, "Data para
 https://doi.org/10.1145/7902.7903; Martin & Cundy, 2018, https://arxiv.org/abs/1709.04057).
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -72,6 +73,18 @@ class Chunked(NamedTuple):
     value: Float[Tensor, "B H N C Ev"]
     log_decay: Float[Tensor, "B H N C #E"] | None
     erase: Float[Tensor, "B H N C E"] | None
+
+
+def full_products(state: Matrix) -> AbstractContextManager[object]:
+    """Where products are taken in the format of their factors, and not in half precision.
+
+    Args:
+        state: A matrix on the same device.
+    """
+    kind = state.device.type
+    if state.is_meta or not torch.is_autocast_enabled(kind):
+        return nullcontext()
+    return torch.autocast(kind, enabled=False)
 
 
 def run(

@@ -25,7 +25,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, State, Tree, leaf
-from variants.mechanisms.chunked_state import CHUNK, Steps, run
+from variants.mechanisms.chunked_state import CHUNK, Steps, full_products, run
 from variants.mechanisms.decayed_products import decayed_sums
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
@@ -110,7 +110,8 @@ class Gsa(Turned, StateRecurrence):
         for at in range(0, query.shape[2], CHUNK):
             some = slice(at, at + CHUNK)
             few = steps.cut(some)._replace(query=query[:, :, some])
-            energy, keys = _compared(few, same.memory.source.key[:, :, some], keys)
+            with full_products(keys):
+                energy, keys = _compared(few, same.memory.source.key[:, :, some], keys)
             found.append(energy)
         weights = torch.softmax(torch.cat(found, 2), -1)
         output, values = run(steps._replace(query=weights), values)

@@ -24,7 +24,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
-from variants.mechanisms.chunked_state import Steps
+from variants.mechanisms.chunked_state import Steps, full_products
 from variants.mechanisms.state_recurrence import StateRecurrence, without_padding
 from variants.mechanisms.step_decay import (
     decaying_steps,
@@ -110,7 +110,8 @@ class LogLinear(Turned, StateRecurrence):
         for at in range(0, call.query.shape[2], CHUNK):
             some = slice(at, at + CHUNK)
             place = call.offset + at
-            output, matrix = self._chunk(steps.cut(some), weights[:, :, some], matrix, place)
+            with full_products(matrix):
+                output, matrix = self._chunk(steps.cut(some), weights[:, :, some], matrix, place)
             found.append(output)
         output = torch.cat(found, 2).to(call.query.dtype)
         return MixResult(output, None, {"matrix": matrix}, {})

@@ -20,7 +20,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, State, Tree, leaf
-from variants.mechanisms.chunked_state import Steps, run
+from variants.mechanisms.chunked_state import Steps, full_products, run
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
     Table,
@@ -95,9 +95,10 @@ class Mesa(Turned, StateRecurrence):
         found = []
         for at in range(0, steps.query.shape[2], CHUNK):
             some = slice(at, at + CHUNK)
-            every = _products_so_far(steps.cut(some), beta[:, :, some], products)
+            with full_products(products):
+                every = _products_so_far(steps.cut(some), beta[:, :, some], products)
+                found.append(self._solved(every, steps.query[:, :, some]))
             products = every[:, :, -1]
-            found.append(self._solved(every, steps.query[:, :, some]))
         solved = steps._replace(query=torch.cat(found, 2))
         output, matrix = run(solved, matrix)
         # a copy, without the memory of the tokens before

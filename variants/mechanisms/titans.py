@@ -22,6 +22,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, Source, State, Tree, leaf
+from variants.mechanisms.chunked_state import full_products
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
     Table,
@@ -98,7 +99,8 @@ class Titans(Turned, StateRecurrence):
             some = slice(at, at + BLOCK)
             few = Rates(*(rate[:, :, some] for rate in rates))
             parts = query[:, :, some], key[:, :, some], value[:, :, some]
-            output, matrix, momentum = _block(*parts, few, matrix, momentum)
+            with full_products(matrix):
+                output, matrix, momentum = _block(*parts, few, matrix, momentum)
             found.append(output)
         output = torch.cat(found, 2).to(call.query.dtype)
         return MixResult(output, None, {"matrix": matrix, "momentum": momentum}, {})

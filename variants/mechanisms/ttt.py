@@ -24,6 +24,7 @@ from bench.api.impl import Impl
 from bench.api.inputs import SlotInput
 from bench.api.registry import Citation, DefaultTask, register
 from bench.api.source import Memory, State, Tree, leaf
+from variants.mechanisms.chunked_state import full_products
 from variants.mechanisms.state_recurrence import (
     StateRecurrence,
     Table,
@@ -111,19 +112,22 @@ class Ttt(Turned, StateRecurrence):
         while at < length:
             end = min(length, at + self.batch - (call.offset + at) % self.batch)
             some = slice(at, end)
-            key = source.key[:, :, some]
-            error = self._error(key, source.value[:, :, some], before)
-            step = -rate[:, :, some] * error
-            query = same.query[:, :, some]
-            read.append((query @ key.mT).tril() @ step + query @ matrix)
-            matrix = matrix + key.mT @ step
+            key, query = source.key[:, :, some], same.query[:, :, some]
+            # products in half precision would lose what sums of steps need
+            with full_products(matrix):
+                error = self._error(key, source.value[:, :, some], before)
+                step = -rate[:, :, some] * error
+                read.append((query @ key.mT).tril() @ step + query @ matrix)
+                matrix = matrix + key.mT @ step
             before = matrix if (call.offset + end) % self.batch == 0 else before
             at = end
         output = same.query + self._normed(torch.cat(read, 2))
         real = call.memory.source.key_mask().to(matrix.dtype)
         count = seen[:, None] + real.cumsum(1)
         output = torch.where(count[:, None, :, None] > 0, output, 0.0)
-        after = {"matrix": matrix, "before": before, "seen": count[:, -1]}
+        if (call.offset + length) % self.batch == 0:
+            before = matrix.clone()  # the next token parts them, so that both are kept
+        after = {"matrix": matrix, "before": before, "seen": count[:, -1].clone()}
         return MixResult(output.to(call.query.dtype), None, after, {})
 
     def _normed(self, x: Float[Tensor, "B H n E"]) -> Float[Tensor, "B H n E"]:

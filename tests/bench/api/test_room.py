@@ -146,6 +146,40 @@ def test_two_paths_from_one_state_carry_their_own(selector):
                 torch.testing.assert_close(found, wanted[index][:, at : at + 1])
 
 
+@pytest.mark.parametrize("goes_on", [True, False])
+@pytest.mark.parametrize("selector", CARRIED)
+def test_nothing_that_autograd_keeps_is_written_over(selector, goes_on):
+    """`goes_on`: what comes later continues behind the queries with a gradient, or beside them."""
+    attention, x = built(selector), drawn(1, 60, DIM)
+    with torch.no_grad():
+        _, state = walk(attention, x[:, :25], 16)  # room is made
+    new = x[:, 25:27].clone().requires_grad_()  # no block closes
+    found, answer = attention.attend(new, None, state, own=(new, None, None))
+    with torch.no_grad():
+        path = answer.state if goes_on else state
+        for rest in x[:, 27:].split(17, 1):
+            _, after = attention.attend(rest, None, path, own=(rest, None, None))
+            path = after.state
+    (gradient,) = torch.autograd.grad(found.square().sum(), new)
+    whole = x[:, :27].clone().requires_grad_()
+    wanted = attention(whole)[:, 25:].square().sum()
+    torch.testing.assert_close(gradient, torch.autograd.grad(wanted, whole)[0][:, 25:])
+
+
+@pytest.mark.parametrize("selector", ["mha", "mla", "sliding_window", "deltanet", *CARRIED])
+def test_a_prompt_that_was_read_in_inference_mode_can_be_continued_without(selector):
+    attention, x = built(selector), drawn(1, 40, DIM)
+    with torch.inference_mode():
+        first, state = walk(attention, x[:, :20], 19)
+    found = [first]
+    for new in x[:, 20:].split(1, 1):
+        with torch.no_grad():
+            output, answer = attention.attend(new, None, state, own=(new, None, None))
+        state = answer.state
+        found.append(output)
+    torch.testing.assert_close(torch.cat(found, 1), attention(x))
+
+
 @pytest.mark.parametrize("selector", CARRIED)
 def test_rows_that_are_picked_carry_their_own(selector):
     attention, x = built(selector), drawn(3, 40, DIM)

@@ -13,7 +13,7 @@ import pytest
 
 from bench.api import whole_file
 from bench.api.opened_files import watch_opened
-from bench.api.whole_file import written_whole
+from bench.api.whole_file import remove_drafts, written_whole
 
 ROOT = Path(__file__).parents[3]
 KILLED = """
@@ -52,6 +52,15 @@ def test_a_folder_that_is_missing_is_made(tmp_path):
     with written_whole(tmp_path / "one" / "two" / "file") as draft:
         draft.write_bytes(b"new")
     assert (tmp_path / "one" / "two" / "file").read_bytes() == b"new"
+
+
+def test_what_a_killed_writer_left_is_removed_and_nothing_else(path):
+    subprocess.run([sys.executable, "-c", KILLED, path], cwd=ROOT, check=False)
+    path.with_name("file.txt.copy").write_text("beside it")
+    assert len(beside(path)) == 3
+    remove_drafts(path.parent, path.name)
+    assert beside(path) == {"file.txt", "file.txt.copy"}
+    remove_drafts(path.parent / "nowhere", path.name)
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, KeyboardInterrupt])

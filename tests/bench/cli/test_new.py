@@ -132,6 +132,18 @@ def test_a_file_that_is_there_is_never_overwritten_nor_joined_by_half(tmp_path):
     assert (tmp_path / "test_brand_new.py").read_text() == "mine"
 
 
+@pytest.mark.parametrize("words", [("variant", "my_score", "--axis", "score"), ("task", "my_task")])
+def test_the_same_command_twice_says_that_the_file_exists(
+    words, tmp_path, monkeypatch, fresh_registry
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # as `python -m bench` finds modules beside it
+    assert ask(*words, "--out", ".")[0].exit_code == 0
+    done, said = ask(*words, "--out", ".")
+    assert done.exit_code != 0
+    assert said == f"{words[1]}.py exists already; choose another name."
+
+
 def test_a_test_that_cannot_be_written_takes_its_module_away_again(tmp_path, monkeypatch):
     write = Path.write_text
 

@@ -1,25 +1,29 @@
 """Runs: tables, spec files, labels of cells, exit codes, and going on."""
 
 import json
+import os
 import re
 import shlex
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
-from bench.api.cell import KINDS, RUN_KINDS, parse_label
+from bench.api.cell import KINDS, RUN_KINDS, cell_from_dict, parse_label
+from bench.api.errors import InvalidConfig
 from bench.cli import execution, registered
 from bench.cli.run import OTHER_COMMANDS, cell_plan
 from bench.cli.run_options import RunOptions
-from bench.running import runner
+from bench.running import devices, matched_plan, runner
+from bench.running.durations import spoken
 from bench.running.plan import plan
 from bench.running.presets import PRESETS
 from bench.running.request import Request
+from bench.training.analysis import model_path
 from reports.folder import read_folder
 from results.store import Store
-from tests.bench.cli.command_lines import SMOKE, report_text
+from tests.bench.cli.command_lines import SMOKE, report_text, with_others
 
 WRONG = '''"""A score whose energies are doubled, which its loops do not say."""
 
@@ -56,6 +60,17 @@ def test_a_run_ends_with_the_table_and_the_path_of_the_report(call, finished):
     assert f"report: {finished / 'report.html'}" in out
     assert "2 were finished before" in out
     assert "2 training cells and 0 speed cells" in err
+    assert f"into {finished}, 2 of them finished before, about 0 s on" in err
+
+
+def test_a_run_counts_the_time_of_what_is_left_alone(call, finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    asked = ["--preset", "smoke", "--tasks", "after_marker", "--no-speed"]
+    alone = plan(RunOptions(variants="general", preset="smoke", tasks="after_marker", speed=False))
+    (new,) = (one.seconds for one in alone.quality if one.spec.name == "general")
+    words = ["run", "--variants", "dot,general", *asked, "--no-verify", "--jobs", 1, "--inline"]
+    said = call(*words, "--out", folder)[2]
+    assert f"2 of them finished before, about {spoken(new)} on 1 process, not" in said
 
 
 def test_a_run_with_json_prints_json_alone(call, finished):
@@ -422,6 +437,21 @@ def test_a_run_is_not_compared_with_itself(call, finished):
     assert err.endswith(" is the run that is checked; give another --out.\n")
 
 
+@pytest.mark.parametrize("how", ["reuse", "merge"])
+def test_a_run_is_not_compared_with_copies_of_its_results(call, finished, tmp_path, how):
+    again = tmp_path / "again"
+    if how == "reuse":
+        copied = call("run", "--variants", "dot", *SMOKE, "--reuse", finished, "--out", again)
+    else:
+        empty = Store.create(tmp_path / "empty").folder
+        copied = call("report", finished, "--merge", empty, "--out", again)
+    assert copied[0] == 0
+    code, out, err = call("reproduce", finished, "--cells", 1, "--inline", "--out", again)
+    assert (code, out) == (2, "")
+    assert f"{again} holds 2 trained cells of the run that is checked" in err
+    assert err.endswith("give another --out.\n")
+
+
 def test_no_preset_is_advised_where_none_can_be_given(call, finished):
     code, _, err = call("demo", "--out", finished, "--inline")
     assert code == 2
@@ -530,7 +560,7 @@ def test_layers_that_read_each_other_get_a_command_that_times_them(call, tmp_pat
     assert found
     words = command.split()
     assert words[:2] == ["--variants", "cla"]
-    assert call("run", *words, *asked[:2], "--no-verify", "--out", tmp_path / "run")[0] == 0
+    assert call("run", *words, "--no-verify", "--out", tmp_path / "run")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -551,3 +581,93 @@ def test_a_place_that_cannot_be_used_is_refused_before_names_are_loaded(
     code, out, err = call("run", "--variants", "additive", *asked)
     assert (code, out) == (2, "")
     assert said in err
+
+
+@pytest.fixture
+def on_a_gpu(finished, tmp_path):
+    """A copy of the finished run whose cells had a GPU and kept their models."""
+    folder = shutil.copytree(finished, tmp_path / "gpu")
+    for file in (folder / "ledger").iterdir():
+        file.unlink()
+    (folder / "models").mkdir()
+    with Store(folder) as store:
+        for record in Store(finished).records():
+            cell = replace(cell_from_dict(dict(record.cell)), device="cuda")
+            store.append(replace(record, cell=asdict(cell), id=cell.id))
+            model_path(folder / "models", cell).write_bytes(b"weights")
+    asked = {"variants": "dot", "tasks": "after_marker", "preset": "smoke", "device": "cuda"}
+    (folder / "spec.json").write_text(json.dumps({**asked, "speed": False}))
+    return folder
+
+
+@pytest.mark.parametrize(("typed", "jobs"), [((), 1), (("--jobs", 0), 1), (("--jobs", 3), 3)])
+@pytest.mark.parametrize("command", ["spec", "cell", "reproduce", "analyze"])
+def test_cells_on_a_gpu_run_one_at_a_time_whoever_names_the_device(
+    call, on_a_gpu, tmp_path, monkeypatch, command, typed, jobs
+):
+    label = cell_from_dict(dict(Store(on_a_gpu).records()[0].cell)).label
+    words = {
+        "spec": ["run", "--spec", on_a_gpu / "spec.json", "--out", tmp_path / "new"],
+        "cell": ["run", "--cell", label, "--out", tmp_path / "new", "--preset", "smoke"],
+        "reproduce": ["reproduce", on_a_gpu, "--out", tmp_path / "new"],
+        "analyze": ["analyze", on_a_gpu],
+    }
+    seen = []
+
+    def stop(options, store):
+        seen.append(options.jobs)
+        raise InvalidConfig("stopped on purpose.")
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(devices, "refuse_missing_device", lambda _: None)
+    monkeypatch.setattr(execution, "refuse_missing_device", lambda _: None)
+    monkeypatch.setattr(execution, "make_session", stop)
+    assert "stopped on purpose" in call(*words[command], *typed)[2]
+    assert seen == [jobs]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--probes", "nothing"], "no probe named 'nothing'"),
+        (["--reuse", "{finished}", "--preset", "demo"], "give another --reuse"),
+        (["--out", "{finished}", "--preset", "demo"], "give another --out"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_networks_are_matched(
+    call, finished, tmp_path, monkeypatch, asked, said
+):
+    def not_yet(*_):
+        raise AssertionError("networks were matched")
+
+    monkeypatch.setattr(matched_plan, "match_plan", not_yet)
+    asked = [one.format(finished=finished) for one in asked]
+    usual = [*SMOKE, "--match", "params", "--out", str(tmp_path / "run")]
+    code, out, err = call("run", "--variants", "dot", *with_others(usual, *asked))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("reasons", "said"), [(20, ""), (21, "1 more reason is in the report.")])
+def test_a_run_says_how_many_reasons_of_what_was_left_out_it_does_not_print(
+    call, finished, tmp_path, reasons, said
+):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    stored = json.loads((folder / "plan.json").read_text())
+    left = [{"label": f"part {n}", "reason": f"why {n}.", "command": ""} for n in range(reasons)]
+    (folder / "plan.json").write_text(json.dumps({**stored, "left_out": left}))
+    out = call("run", "--variants", "dot", *SMOKE, "--out", folder)[1]
+    assert out.count("left out, part ") == 20
+    assert ("more reason" in out) == bool(said)
+    assert said in out
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "study --tasks recall --variants dot", "ablate --base dot --axis score"]
+)
+def test_nothing_is_trusted_without_a_spec(call, command, tmp_path):
+    code, out, err = call(*command.split(), "--trust", "--out", tmp_path / "run")
+    assert (code, out) == (2, "")
+    assert err == "--trust is for what a spec names; give --spec, or leave it out.\n"
+    assert not (tmp_path / "run").exists()

@@ -3,6 +3,7 @@
 import fcntl
 import io
 from collections import Counter
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -78,6 +79,30 @@ def test_pieces_in_processes_of_their_own_are_alone_on_the_machine(monkeypatch):
     piece = next(one for one in Workshop(REHEARSAL, asked, session).pieces() if "ceil" in one.name)
     assert piece.work(60.0) == {"copies_bytes_per_s": 1.0}
     assert blocked == ["measure_ceilings"]
+
+
+def test_what_waited_for_the_machine_has_only_the_time_that_is_left(monkeypatch):
+    now, given = [0.0], []
+
+    @contextmanager
+    def machine_lock(**_):
+        now[0] += 50.0
+        yield
+
+    def isolated(*_, timeout_s, **named):
+        given.append(timeout_s)
+        return {}
+
+    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(work, "machine_lock", machine_lock)
+    monkeypatch.setattr(work, "isolated", isolated)
+    asked = Request(variants="dot", dtype="bfloat16", preset="smoke")
+    session = SimpleNamespace(settings=WorkerSettings(), stream=io.StringIO())
+    piece = next(one for one in Workshop(REHEARSAL, asked, session).pieces() if "ceil" in one.name)
+    assert piece.work(60.0) == {}
+    assert given == [10.0]
+    assert piece.work(40.0).status == "timeout"
+    assert given == [10.0], "begun when the time was over"
 
 
 def names_of_pieces():

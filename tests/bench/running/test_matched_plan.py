@@ -16,8 +16,10 @@ from bench.running.machine_lock import lock_file
 from bench.running.matched_plan import match_plan
 from bench.running.plan import plan
 from bench.running.request import Request
+from bench.running.source_code import SourceCode
 from bench.training import matching
 from bench.training.matching import Matcher
+from results.pack import Pack, write_pack
 from results.store import Store
 
 SMALL = Request(
@@ -164,11 +166,31 @@ def test_networks_that_were_matched_by_time_are_kept_for_the_next_run(tmp_path, 
         assert backbones(match_plan(made, None, store)) == found
 
 
+def test_networks_of_the_run_that_is_reused_are_taken_and_kept(tmp_path, monkeypatch):
+    made = plan(replace(SMALL, match="time"))
+    with closing(Store.create(tmp_path / "a")) as first, closing(Store.create(tmp_path / "b")) as b:
+        monkeypatch.setattr(matching, "step_seconds", by_size)
+        found = backbones(match_plan(made, None, first))
+        monkeypatch.setattr(matching, "step_seconds", timed_once_more)
+        assert backbones(match_plan(made, None, b, first)) == found
+        assert backbones(match_plan(made, None, b)) == found, "without the run that was reused"
+        pack = Pack(write_pack(first, tmp_path / "a.parquet"))
+        with closing(Store.create(tmp_path / "c")) as c, pytest.raises(AssertionError):
+            match_plan(made, None, c, pack)
+
+
 def timed_once_more(system, task, cell):
     raise AssertionError("timed once more")
 
 
-@pytest.mark.parametrize("other", ["baseline", "code", "machine"])
+def other_timing(source, roots, settings=(), honest=SourceCode.digest):
+    """What hashes are after an edit of what times a step, which no training reaches."""
+    roots = [*roots]
+    edited = ("bench.training.step_time", "relative_time") in source.reached(roots)
+    return honest(source, roots, settings) + "edited" * edited
+
+
+@pytest.mark.parametrize("other", ["baseline", "code", "timing", "machine"])
 def test_networks_that_were_matched_elsewhere_or_beside_something_else_are_matched_again(
     tmp_path, monkeypatch, other
 ):
@@ -180,6 +202,8 @@ def test_networks_that_were_matched_elsewhere_or_beside_something_else_are_match
         with monkeypatch.context() as changed:
             if other == "code":
                 changed.setattr(CodeOfCells, "digest", lambda *_: "0ther")
+            if other == "timing":
+                changed.setattr(SourceCode, "digest", other_timing)
             if other == "machine":
                 changed.setattr(psutil, "cpu_count", lambda logical: 999)
             now = replace(asked, baseline="uniform") if other == "baseline" else asked

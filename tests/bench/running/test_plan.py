@@ -296,6 +296,17 @@ def test_commands_of_what_was_left_out_ask_for_the_same():
     assert (options.variants, options.first_seed, options.quality) == ("dot", 7, False)
 
 
+def test_the_command_that_times_layers_which_read_each_other_asks_for_the_same():
+    how = {"dtype": "bfloat16", "impl": "eager", "baseline": "uniform", "first_seed": 7}
+    asked = Request(variants="cla", preset="smoke", seeds=2, training="adam[lr=0.01]", **how)
+    (left,) = [one for one in plan(asked).left_out if one.label == "speed of cla"]
+    words = shlex.split(left.command)[4:]
+    options = filled(RunOptions, dict(run_command.make_context("run", words).params))
+    assert {name: getattr(options, name) for name in how} == how
+    assert (options.variants, options.shape, options.quality) == ("cla", ("slot",), False)
+    assert (options.preset, options.training) == ("smoke", "")
+
+
 def test_every_option_of_a_request_either_chooses_what_is_run_or_is_repeated():
     known = {*NARROWING, *CHOOSING, *FILES}
     assert {one.name for one in fields(Request)} == known

@@ -754,6 +754,21 @@ def test_a_finished_training_leaves_no_checkpoint(start, made):
     assert not any(one.parent.iterdir())
 
 
+def test_a_finished_training_leaves_nothing_that_a_killed_worker_had_begun_to_write(start, made):
+    folder = start().store.folder
+    mine, other = (one.cell for one in made.quality[:2])
+    drafts = [
+        left(folder / "checkpoints" / f".{name}.pt.17-0123abcd.tmp")
+        for name in (mine.id, f"{mine.id}-0123456789ab", other.id)
+    ]
+    drafts += [
+        left(folder / "models" / f".{model_path(folder, cell).name}.17-0123abcd.tmp")
+        for cell in (mine, other)
+    ]
+    start(keep_models=True).train(made.quality[:1])
+    assert [draft.exists() for draft in drafts] == [False, False, True, False, True]
+
+
 def test_a_training_whose_process_died_keeps_its_checkpoint_for_the_next_time(start, made):
     def die(job):
         left(Path(job.checkpoint))

@@ -111,6 +111,16 @@ def test_a_matrix_times_a_vector_counts_as_the_product_that_it_is():
     assert count_operations(lambda: torch.dot(X[0], X[0])).matmul_flops == 2 * 10
 
 
+def test_a_product_counts_the_same_whatever_format_its_result_has():
+    first, second = torch.empty(2, 3, 5, device="meta"), torch.empty(2, 5, 7, device="meta")
+    halves = first.bfloat16(), second.bfloat16()
+    for work in (
+        lambda: torch.bmm(first, second),
+        lambda: torch.bmm(*halves, out_dtype=torch.float32),
+    ):
+        assert count_operations(work).matmul_flops == 2 * 2 * 3 * 5 * 7
+
+
 @pytest.mark.parametrize("both_ways", [False, True])
 @pytest.mark.parametrize(("layer", "gates"), [(torch.nn.LSTM, 4), (torch.nn.GRU, 3)])
 @pytest.mark.parametrize("learns", [False, True])

@@ -80,7 +80,22 @@ def test_data_that_have_changed_begin_anew(smoke, kill, monkeypatch):
     done = train_cell(cell, progress=lambda _: steps.append(1), checkpoint=kept)
     assert len(steps) == 8
     assert untimed(done.rows) == untimed(train_cell(cell).rows)
-    assert not kept.path.exists()
+
+
+def test_what_begins_anew_with_other_data_is_kept_as_well(smoke, kill, monkeypatch):
+    cell = smoke(protocol=PROTOCOL)
+    kill(cell, share=0.3)
+    honest = Transduction.training
+
+    def other(self, batch_size, generator):
+        generator.manual_seed(99)
+        return honest(self, batch_size, generator)
+
+    monkeypatch.setattr(Transduction, "training", other)
+    kept, steps = kill(cell), []
+    done = train_cell(cell, progress=lambda _: steps.append(1), checkpoint=kept)
+    assert len(steps) == 4, "four updates of eight were done with the other data"
+    assert untimed(done.rows) == untimed(train_cell(cell).rows)
 
 
 @pytest.mark.parametrize("content", [b"", b"half a file", None])

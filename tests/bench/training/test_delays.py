@@ -7,11 +7,12 @@ import torch
 
 from bench.api import registry
 from bench.api.metric import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
+from bench.api.noise import DRAWS
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.running.catalog import known_metrics
 from bench.training.assemble import assemble
-from bench.training.evaluate import DRAWS, evaluate
+from bench.training.evaluate import evaluate
 from bench.training.quality import train_cell
 
 NAMES = {AVERAGE_LAGGING.name, AVERAGE_PROPORTION.name}

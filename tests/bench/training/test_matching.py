@@ -1,8 +1,10 @@
 """Networks that are made as large as the baseline's."""
 
-from dataclasses import fields
+from contextlib import nullcontext
+from dataclasses import fields, replace
 
 import pytest
+import torch
 
 from bench.api import registry
 from bench.api.backbone import BACKBONES
@@ -91,10 +93,35 @@ def test_a_network_without_a_fine_width_is_refused_in_one_sentence(monkeypatch):
         Matcher("flops", None).matched(cells["linear_attention"], cells["scaled_dot"])
 
 
-def test_a_cell_that_cannot_be_trained_is_left_to_its_row():
+@pytest.mark.parametrize("by", ["params", "flops", "time"])
+def test_a_cell_that_cannot_be_trained_is_left_to_its_row(steady_steps, by):
     cells = cells_of("coverage_loss", tasks="recall")
-    matcher = Matcher("params", None)
+    matcher = Matcher(by, None)
     assert matcher.matched(cells["coverage_loss"], cells["scaled_dot"]) is cells["coverage_loss"]
+
+
+@pytest.mark.parametrize("by", ["params", "flops", "time"])
+def test_nothing_is_matched_with_a_baseline_that_cannot_be_trained(steady_steps, by):
+    cells = cells_of("coverage_loss", tasks="recall")
+    with pytest.raises(Refused, match="the baseline cannot be trained on this task"):
+        Matcher(by, None).matched(cells["scaled_dot"], cells["coverage_loss"])
+
+
+def test_the_state_of_every_generator_that_a_measurement_seeds_comes_back(monkeypatch):
+    forked = []
+
+    def fork_rng(devices):
+        forked.append([*devices])
+        return nullcontext()
+
+    monkeypatch.setattr(torch.random, "fork_rng", fork_rng)
+    monkeypatch.setattr(Matcher, "_built", lambda *_: (None, None))
+    monkeypatch.setitem(MEASURES, "params", (lambda *_: 1, "trained parameters"))
+    cell = cells_of("uniform")["uniform"]
+    for device, wanted in (("cpu", []), ("cuda", [torch.device("cuda")])):
+        forked.clear()
+        size(Matcher("params", None), replace(cell, device=device))
+        assert forked == [wanted]
 
 
 @pytest.mark.parametrize("name", registry.registrations(BACKBONES))
@@ -128,6 +155,26 @@ def test_a_machine_on_which_a_network_differs_from_itself_matches_nothing(monkey
     monkeypatch.setattr(matching, "step_seconds", step_seconds)
     with pytest.raises(Refused, match=r"two timings of the baseline's training step differ"):
         Matcher("time", None).matched(cells["multi_dimensional"], cells["scaled_dot"])
+
+
+def test_a_baseline_that_differed_from_itself_once_is_matched_with_nothing(
+    monkeypatch, steady_steps
+):
+    noisy = iter([True, False])
+    timed = []
+
+    def refuse_noise(step, within):
+        if next(noisy):
+            raise Refused("two timings differ")
+
+    monkeypatch.setattr(matching, "refuse_noise", refuse_noise)
+    monkeypatch.setattr(matching, "relative_time", lambda *steps: timed.append(steps) or 1)
+    cells = cells_of("multi_dimensional,uniform")
+    matcher = Matcher("time", None)
+    for variant in ("multi_dimensional", "uniform"):
+        with pytest.raises(Refused, match="two timings differ"):
+            matcher.matched(cells[variant], cells["scaled_dot"])
+    assert not timed, "something was timed before the noise was known"
 
 
 def test_the_time_of_a_step_is_that_of_both_passes_of_one_batch(monkeypatch):

@@ -35,6 +35,10 @@ def test_linear_attention_keeps_a_matrix_and_a_sum_of_keys_at_any_length(length,
     assert found == [(LAYERS * HEADS * per_head * (per_head + 1) * FLOAT, "", "")]
 
 
+def test_attention_that_samples_when_it_is_scored_keeps_as_much_as_where_it_does_not(smoke):
+    assert kept(smoke, "hard_reinforce[inference=sample]") == kept(smoke, "hard_reinforce") != []
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_tensor_product_attention_keeps_the_factors_of_keys_and_values(rank, smoke):
     found = kept(smoke, f"tpa[heads={HEADS},rank={rank}]")

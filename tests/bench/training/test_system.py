@@ -1,6 +1,7 @@
 """What is summed, what is carried, and what two directions share."""
 
 from dataclasses import replace
+from itertools import islice
 
 import pytest
 import torch
@@ -9,9 +10,11 @@ from bench.api.batch import Batch, Text
 from bench.api.noise import Noise
 from bench.api.trace import Mode
 from bench.training.assemble import assemble
+from bench.training.network_size import forward_flops
 from bench.training.protocol import read_protocol
 from bench.training.quality import train_cell
-from bench.training.system import repeat_batch, reverse_batch
+from bench.training.step_time import step_seconds
+from bench.training.system import System, repeat_batch, reverse_batch
 from bench.training.training import start_training
 from tasks.translation.transduction import Transduction
 
@@ -237,15 +240,32 @@ def test_both_directions_of_agreement_train(smoke):
     assert whole["slot_parameters_count"] == single["slot_parameters_count"]
 
 
-def test_weights_are_computed_in_training_only_where_something_looks_at_them(system):
-    for variant, wanted in (
+@pytest.mark.parametrize(
+    ("variant", "wanted"),
+    [
         ("additive", False),
         ("supervised_attention", True),
         ("pointer_generator", True),
         ("agreement_trace", True),
-    ):
-        made, _ = system(variant)
-        assert start_training(made, read_protocol("adam"), 0, float).wants_weights == wanted
+    ],
+)
+def test_weights_are_computed_only_where_something_reads_them_in_training_and_what_measures_it(
+    smoke, monkeypatch, variant, wanted
+):
+    asked, honest = [], System.losses
+
+    def losses(system, batch, mode, carry):
+        asked.append(mode.want_weights)
+        return honest(system, batch, mode, carry)
+
+    monkeypatch.setattr(System, "losses", losses)
+    cell = smoke(variant, task="transduction[rule=swap,min_length=1,evaluate=8]")
+    built = assemble(cell, None)
+    (batch,) = islice(built.task.training(8, torch.Generator().manual_seed(0)), 1)
+    start_training(built.system, read_protocol(cell.protocol), 0, float).update(batch)
+    step_seconds(built.system, built.task, cell)()
+    forward_flops(built.system, built.task, cell)
+    assert asked == [wanted] * 3
 
 
 def test_an_outputs_own_loss_is_trained_beside_the_likelihood_and_not_part_of_it(system):

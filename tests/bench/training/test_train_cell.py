@@ -15,7 +15,7 @@ from bench.api.trace import Mode
 from bench.running.catalog import known_metrics
 from bench.training import quality
 from bench.training.assemble import assemble
-from bench.training.evaluate import evaluate
+from bench.training.evaluate import LONGEST, evaluate
 from bench.training.protocol import canonical_protocol, read_protocol
 from bench.training.quality import train_cell
 from bench.training.system import System
@@ -42,6 +42,19 @@ def test_the_same_cell_twice_gives_the_same_bits(variant, smoke):
     assert one.artifact == two.artifact
     for a, b in zip(one.system.parameters(), two.system.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_no_two_maps_of_a_cell_have_one_title(smoke):
+    maps = train_cell(smoke()).artifact["attention"]
+    titles = [one["title"] for one in maps]
+    assert titles == ["example 1", "example 2", LONGEST]
+    assert len(maps[-1]["query"]) > len(maps[0]["query"])
+
+
+def test_maps_of_a_single_batch_are_numbered_by_its_rows(smoke):
+    task = "keyword_cls[length=12,noise=20,evaluate=8]"
+    titles = [one["title"] for one in train_cell(smoke(task=task)).artifact["attention"]]
+    assert titles == ["example 1", "example 2"]
 
 
 def test_the_caller_s_random_state_does_not_matter(smoke):

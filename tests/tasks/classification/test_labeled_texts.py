@@ -20,9 +20,10 @@ from bench.running.request import Request
 from bench.training.assemble import assemble
 from bench.training.evaluate import evaluate
 from bench.training.quality import train_cell
+from tasks.classification.bags_of_words import area_baselines
 from tasks.classification.hier_doc import ASSERTIONS, HEDGES
 from tasks.classification.keyword_cls import TOPICS
-from tasks.classification.labeled_texts import PARTS, heaviest_segment
+from tasks.classification.labeled_texts import PARTS, Labeled, heaviest_segment
 from tasks.classification.mimic3_demo import divided, interval
 from tasks.classification.read_texts import _digest, hide_words
 from tasks.classification.visits import COURSES, GRAVE
@@ -251,6 +252,7 @@ def test_one_grave_event_decides_and_other_notes_say_anything():
         "keyword_cls[length=5]",
         "hier_doc[sentences=1]",
         "visits[events=1]",
+        "visits[evaluate=1]",
         "sst2[hidden=1.0]",
         "sst2[vocab=4]",
         "imdb[words=0]",
@@ -260,6 +262,23 @@ def test_one_grave_event_decides_and_other_notes_say_anything():
 def test_options_without_meaning_are_refused(options):
     with pytest.raises(InvalidConfig, match=options.partition("[")[0]):
         make("task", parse(options), 0)
+
+
+def test_records_of_one_outcome_have_no_area_and_are_refused_before_training():
+    size = "visits[events=4,codes=20,noise=10,evaluate={}]"
+    with pytest.raises(InvalidConfig, match=r"under seed 0 .* evaluate=4 records of test"):
+        make("task", parse(size.format(4)), 0)
+    with pytest.raises(InvalidConfig, match="records of validation"):
+        make("task", parse(size.format(2)), 3)
+    for enough in (12, 64):
+        task = make("task", parse(size.format(enough)), 0)
+        assert values(task.score("test", [*perfect(task)]))["auroc"] == 1.0
+
+
+def test_a_test_without_a_label_has_no_baseline_of_the_area():
+    rows = [Labeled([number % 3], number % 2) for number in range(12)]
+    assert area_baselines(rows, rows, 3)["majority"] == 0.5
+    assert area_baselines(rows, rows[::2], 3) == {}
 
 
 def test_a_patient_is_in_one_part_and_every_part_has_deaths():

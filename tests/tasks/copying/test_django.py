@@ -13,6 +13,7 @@ from bench.api.resolve import resolve
 from bench.running.quality_cells import quality_cell
 from bench.running.request import Request
 from bench.training.quality import train_cell
+from tasks.copying import django
 from tasks.copying.django import Django, DjangoConfig, code_words
 from tasks.data.django import load_django
 
@@ -115,6 +116,16 @@ def test_impossible_options_are_refused(tmp_path, options):
 def test_a_length_that_leaves_nothing_is_refused(tmp_path):
     with pytest.raises(InvalidConfig, match="longest=1 leaves no pair in test, validation, train;"):
         make(write(tmp_path), longest=1)
+
+
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
+def test_a_tenth_of_the_lines_of_the_test_is_also_in_validation_as_the_pages_say():
+    parts = load_django(Path(REAL)).parts
+    held = {(row["anno"], row["code"]) for row in parts["validation"]}
+    shared = [(row["anno"], row["code"]) in held for row in parts["test"]]
+    limits = (Path(__file__).parents[3] / "docs/limits.md").read_text(encoding="utf-8")
+    assert f"{sum(shared)} of the {len(shared):,} pairs" in django.__doc__
+    assert f"{sum(shared)} of {len(shared):,} lines" in limits
 
 
 @pytest.mark.slow

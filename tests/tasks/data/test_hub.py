@@ -83,6 +83,43 @@ def test_a_damaged_copy_is_refused_and_fetched_anew():
     assert len(hub_copies.read_copy("tiny").splits["train"]) == 2
 
 
+def unreachable(dataset: str, revision: str) -> str:
+    raise DataUnavailable("no network")
+
+
+def cut_short(entry: hub_sets.HubDataset, commit: str) -> dict:
+    return load(entry, commit) | {"test": []}
+
+
+@pytest.mark.parametrize(
+    ("answers", "error", "told"),
+    [
+        ({"offline": True, "load": never, "resolve": never}, DataDamaged, r"train\.jsonl.*differs"),
+        ({"load": never, "resolve": unreachable}, DataUnavailable, "no network"),
+        ({"load": cut_short, "resolve": resolve}, DataDamaged, "test has 0 rows"),
+    ],
+    ids=["offline", "without network", "rows are missing"],
+)
+def test_a_damaged_copy_is_kept_until_another_can_take_its_place(answers, error, told):
+    folder = fetch_tiny()
+    (folder / "train.jsonl").write_bytes(b'{"de": "x"}\n')
+    with pytest.raises(error, match=told):
+        hub.fetch("tiny", **answers)
+    assert set(hub_copies.read_copy("tiny", splits=["test"]).splits) == {"test"}
+    fetch_tiny()
+    assert hub_copies.read_copy("tiny") is not None
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["tiny"]
+
+
+def test_a_copy_that_another_process_made_meanwhile_is_used_if_it_is_good():
+    def overtaken(entry: hub_sets.HubDataset, commit: str) -> dict:
+        fetch_tiny()
+        return load(entry, commit) | {"validation": [{"de": "drei", "en": "three"}]}
+
+    hub.fetch("tiny", load=overtaken, resolve=resolve)
+    assert hub_copies.read_copy("tiny").splits["validation"][0]["en"] == "drei in English"
+
+
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"files": {"gone.jsonl": ""}, "revision": ""}'])
 def test_a_damaged_source_record_is_refused(content):
     (fetch_tiny() / "source.json").write_bytes(content)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from bench.api.answer import Answer
 from bench.api.errors import InvalidConfig
 from tasks.diagnostics.labeled_edges import LabeledEdges, LabeledEdgesConfig, asked_nodes
 
@@ -78,6 +79,15 @@ def test_batches_keep_their_labels_when_rows_are_picked():
     picked = batch.select(torch.tensor([3, 0]))
     assert torch.equal(picked.relations, batch.relations[[3, 0]])
     assert make().sizes.relations == 4
+
+
+def test_a_sample_names_the_nodes_with_labels_and_the_answers_without():
+    task = make()
+    (batch,) = task.evaluation("validation")
+    (sample,) = task.samples([Answer(batch, predicted=batch.targets)], 1)
+    assert sample.source.split() == task.tokens(batch.inputs[0].tolist(), source=True)
+    answers = [f"w{number - FIRST}" for number in batch.targets[0][batch.mask[0]].tolist()]
+    assert sample.reference.split() == sample.output.split() == answers
 
 
 @pytest.mark.parametrize("options", [{"labels": 0}, {"length": 6}, {"beyond": 8}, {"symbols": 1}])

@@ -226,12 +226,12 @@ def test_programs_of_the_parts_differ_and_the_note_names_python():
 
 @pytest.mark.parametrize("options", [{"window": 1}, {"validate": 0}, {"common": -1}])
 def test_impossible_options_are_refused(options):
-    with pytest.raises(InvalidConfig, match="window must be at least 2"):
+    with pytest.raises(InvalidConfig, match=r"^language modeling: window must be at least 2"):
         LanguageConfig(**options)
 
 
 def test_a_window_that_no_part_holds_is_refused(tmp_path):
-    with pytest.raises(InvalidConfig, match="the validation part has 20 tokens"):
+    with pytest.raises(InvalidConfig, match=r"^language modeling: the validation part has 20 "):
         plays(tmp_path, TEXT, window=20)
     with pytest.raises(InvalidConfig, match="vocab must be more than 4"):
         WikiTextConfig(vocab=4)

@@ -43,3 +43,16 @@ def test_a_pyramid_can_be_looked_at_state_by_state(name, subject):
 def test_what_needs_a_state_for_each_word_is_refused(subject):
     with pytest.raises(Refused, match="states are not its words, one for one"):
         measured("token_identifiability", subject(backbone=FOLDED))
+
+
+@pytest.mark.parametrize("name", ["effective_attention", "mean_field_gap"])
+@pytest.mark.parametrize(
+    ("variant", "task"),
+    [
+        ("dot", "chains[facts=1,validate=30,test=60]"),
+        ("han", "hier_doc[sentences=4,words=5,noise=20,evaluate=32]"),
+    ],
+)
+def test_weights_over_words_of_mixed_sentences_are_refused(name, variant, task, subject):
+    with pytest.raises(Refused, match=r"weights .* not over the values|one head reads one source"):
+        measured(name, subject(variant, task=task))

@@ -43,6 +43,14 @@ def test_it_equals_the_formulas(padded):
     assert found["head_same_key_share"] == pytest.approx(same)
 
 
+def test_heads_that_tie_between_keys_do_not_point_at_one_of_them(subject):
+    task = "transduction[rule=reverse,min_length=2,max_length=5,vocab=6]"
+    seen = subject("uniform[head=multi[heads=2]]", task=task, batches=3)
+    found = measured(seen)
+    assert found["head_js_nats"] == pytest.approx(0.0, abs=1e-12)
+    assert found["head_same_key_share"] == 0.0
+
+
 def test_one_head_has_nobody_to_differ_from(subject):
     with pytest.raises(Refused, match="one head"):
         measured(subject("additive"))

@@ -47,5 +47,7 @@ def test_what_a_state_lacks_is_not_read(subject):
 def test_networks_without_one_last_state_are_refused(subject):
     with pytest.raises(Refused, match="one encoder"):
         measured(subject("scaled_dot", backbone="transformer_seq2seq"))
+    with pytest.raises(Refused, match="this source has frames"):
+        measured(subject("bahdanau", task="digit_scenes[evaluate=16]"))
     with pytest.raises(Refused, match="too few sentences"):
         measured(subject("none_state", task=TASK.replace("300", "2"), backbone=UNI, batches=3))

@@ -23,6 +23,7 @@ def write(directory: Path, words: random.Random) -> None:
     folder = directory / "fsdd"
     folder.mkdir(parents=True)
     with zipfile.ZipFile(folder / "recordings.zip", "w") as archive:
+        archive.writestr("recordings/", "")
         for digit in range(4):
             for speaker in ("ann", "bob"):
                 for take in range(14):

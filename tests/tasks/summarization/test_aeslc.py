@@ -2,15 +2,23 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from bench.api import registry
 from bench.api.answer import Answer
 from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig
+from bench.api.selector import parse
 from tasks.data.aeslc import load_aeslc
+from tasks.summarization import aeslc
 from tasks.summarization.aeslc import Aeslc, AeslcConfig
+from tasks.summarization.summary_pairs import best_length
 
+REAL = os.environ.get("BENCH_DATA_DIR", "")
+ROOT = Path(__file__).parents[3]
 TRAIN = [
     ("The dragon sleeps in the tower.", "Dragon sleeps"),
     ("The dragon sleeps in the tower.", "Dragon again"),
@@ -125,3 +133,31 @@ def test_where_nothing_is_the_message_says_how_to_get_it(tmp_path):
 def test_impossible_options_are_refused(directory, options):
     with pytest.raises(InvalidConfig, match="aeslc: "):
         make(directory, **options)
+
+
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
+def test_a_tenth_of_the_emails_of_the_test_is_also_in_validation_as_the_pages_say():
+    parts = load_aeslc(Path(REAL)).parts
+    held = {(row["email_body"], row["subject_line"]) for row in parts["validation"]}
+    shared = [(row["email_body"], row["subject_line"]) in held for row in parts["test"]]
+    limits = (ROOT / "docs/limits.md").read_text(encoding="utf-8")
+    for text in (aeslc.__doc__, limits):
+        assert f"{sum(shared)} of" in text
+        assert f"{len(shared):,} e-mails" in text
+
+
+@pytest.mark.skipif(not REAL, reason="BENCH_DATA_DIR is not set: the real directory is not here")
+def test_no_published_network_is_above_the_best_lead_in_every_seed_as_the_limits_say():
+    rows = pd.read_parquet(ROOT / "results/published/families.parquet")
+    rows = rows[
+        (rows.task_name == "aeslc") & (rows.metric == "rouge_1_f1") & (rows.split == "test")
+    ]
+    (options,) = rows.task.unique()
+    task = registry.make("task", parse(options), 0, Path(REAL))
+    lead = task.lead(task.pairs["train"], task.pairs["test"])
+    assert best_length(task.pairs["train"]) == 18
+    assert lead == pytest.approx(0.127, abs=5e-4)
+    worst = rows[rows.baseline == ""].groupby("variant").value.min()
+    assert (worst <= lead).all()
+    (near,) = rows[rows.baseline == "nearest document"].value.unique()
+    assert (round(near, 3), sum(worst > near)) == (0.108, 3)

@@ -43,6 +43,15 @@ def test_all_forms_compute_the_same(form, options):
     torch.testing.assert_close(latent.heads.value_up.grad, naive.heads.value_up.grad)
 
 
+def test_under_a_plain_dot_product_energies_of_latent_vectors_have_another_factor():
+    latent, naive = (built(f"dot[head=mla[form={form}]]") for form in ("absorbed", "naive"))
+    naive.load_state_dict(latent.state_dict())
+    with torch.no_grad():
+        naive.heads.to_query.weight.mul_(((LATENT + TURNED) / (WIDTH + TURNED)) ** 0.5)
+    x = drawn(2, 9, DIM)
+    torch.testing.assert_close(latent(x), naive(x))
+
+
 LONGEST = LATENT * WIDTH // (LATENT - WIDTH)
 """Most queries that ask the latent vector: then n (2 C + R) products a key are at most those of n
 pairs and of what is written out, n (2 E + R) + 2 C E."""

@@ -99,6 +99,22 @@ def test_the_state_does_not_grow_and_stays_in_float32(name):
     assert shapes[0] == shapes[1]
 
 
+@pytest.mark.parametrize("name", [*NAMES, "ttt"])
+def test_sums_are_exact_where_networks_are_trained_in_half_precision(beneath, draw, beside, name):
+    """Autocast takes products of float32 in bfloat16, and what they add up to drifts."""
+    drawn = draw(2, 2, 90, 90, (5, 5, 5), lengths=())
+    variant = beneath(name, widths=(5, 5, 5), regime="causal").float()
+    source = beside(variant, drawn.source)
+    extras = {name: leaf.float() for name, leaf in source.extras.items()}
+    source = Source(source.key.float(), source.value.float(), extras=extras)
+    wanted, state = walk(variant, drawn.query.float(), source, [60, 30])
+    with torch.autocast("cpu", torch.bfloat16):
+        found, other = walk(variant, drawn.query.float(), source, [60, 30])
+    torch.testing.assert_close(found, wanted)
+    for branch, leaf in state.carried.items():
+        torch.testing.assert_close(other.carried[branch], leaf)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_other_regimes_and_implementations_are_refused(name):
     with pytest.raises(Refused, match="written in the order of the queries"):

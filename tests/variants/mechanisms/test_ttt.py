@@ -5,6 +5,7 @@ from torch.nn import functional
 import variants
 from bench.api.call import QueryShape
 from bench.api.errors import InvalidConfig, Refused
+from bench.api.kept_bytes import state_bytes
 from bench.conformance.question import cut
 from variants.mechanisms.ttt import TttConfig
 
@@ -58,6 +59,15 @@ def test_calls_may_begin_and_end_within_a_batch(beneath, answer, draw, beside, s
     torch.testing.assert_close(torch.cat(found, 2), whole.output, rtol=0, atol=1e-10)
     for name, leaf in whole.state.carried.items():
         torch.testing.assert_close(state.carried[name], leaf, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("count", [15, 16, 17])
+def test_as_much_is_kept_at_the_end_of_a_batch_as_within_it(beneath, answer, draw, beside, count):
+    drawn = draw(1, 2, count, count, WIDTHS, lengths=())
+    variant = beneath("ttt[batch=8]", widths=WIDTHS, regime="causal")
+    found = answer(variant, drawn.query, beside(variant, drawn.source))
+    maps = 2 * 2 * 5 * 5  # two of each head
+    assert state_bytes([found.state]) == 8 * (maps + 1)
 
 
 def test_where_nothing_is_learned_the_first_map_answers(beneath, answer, draw, beside):
