@@ -11,8 +11,11 @@ MEANING: Mapping[str, str] = {
     "batch_invariance": "rows do not see each other, and nothing is kept between calls",
     "splits": "all queries at once, one by one and in uneven parts give the same answers",
     "oracle": "output, weights and terms equal plain loops, row by row",
-    "gradients": "gradients equal those of the loops, where training draws, too",
-    "long": "150 keys equal the loops and uneven calls; rows of a large batch stand alone",
+    "gradients": "gradients equal those of the loops, where training draws or begins, too",
+    "long": (
+        "150 keys equal the loops and uneven calls; rows of a large batch, and of a padded one, "
+        "stand alone"
+    ),
     "weight_law": (
         "weights are zero on hidden keys, not negative, and sum to one or to less, "
         "or to what a part that gives other weights declares"
@@ -26,7 +29,10 @@ MEANING: Mapping[str, str] = {
     "memory_pure": "nothing that was given is changed in place",
     "heads": "a slot equals its projections, its heads and its merge by plain loops",
     "output": "probabilities sum to one; they and the likelihood equal plain loops",
-    "loss": "each loss equals plain loops over single examples, in nats per scored target",
+    "loss": (
+        "each loss equals plain loops over single examples, in nats per scored target; of what it "
+        "carries to the next batch only names and shapes are looked at"
+    ),
     "start": "parameters that are not drawn begin where their parts declare",
     "start_entropy": (
         "before training, weights over states of variance 1 have 0.3 to 1 of the uniform entropy, "

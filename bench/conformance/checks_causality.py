@@ -10,7 +10,7 @@ from bench.api.source import tree_map
 from bench.conformance.below import Handed, draw_below
 from bench.conformance.compare import expect, gradients
 from bench.conformance.place import KEYS, ROWS, VOCAB, WORD_WIDTH, Placed
-from bench.conformance.question import LENGTHS, Question, ReadMode, ask, extras, modes
+from bench.conformance.question import LENGTHS, WORDS, Question, ReadMode, ask, extras, modes
 from bench.conformance.walkthrough import answer
 
 CACHED = (4, KEYS - 4)
@@ -59,9 +59,7 @@ def _no_gradient(
         last = _last_read(subject, t)
         for name, gradient in found.items():
             first = last + 1 if name in ("key", "value") else t + 1
-            # inputs of queries have their heads behind their places
-            along = gradient.transpose(1, 2) if name.endswith("of the queries") else gradient
-            late = along[:, :, first:].abs().amax((0, 1, 3))
+            late = _by_place(name, gradient)[:, :, first:].abs().amax((0, 1, 3))
             if bool((late != 0).any()):
                 s = first + int(late.argmax())
                 worst = f"gradient {float(late.max()):.2g}"
@@ -72,6 +70,13 @@ def _no_gradient(
             )
             which = "its own value" if last == t else "the value before it"
             expect(near, f"query {t} does not see {which} ({place})")
+
+
+def _by_place(name: str, gradient: torch.Tensor) -> torch.Tensor:
+    """A gradient with its places third, where inputs of queries have heads and words have none."""
+    if name == WORDS:
+        return gradient[:, None]
+    return gradient.transpose(1, 2) if name.endswith("of the queries") else gradient
 
 
 def _sees_last(

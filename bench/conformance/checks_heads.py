@@ -50,7 +50,7 @@ def heads(subject: Placed) -> None:
     below = draw_below(subject, mask, tokens)
     given = Given(x, y, mask, tokens, normal(queries, WORD_WIDTH), below)
     found = slot_answers(subject, given, weights=subject.weights, split=(2, queries))
-    with torch.no_grad():
+    with torch.no_grad(), subject.scored():
         # what decoding runs: nothing but the output is wanted, and only one query is there
         bare = [slot_answers(subject, given, split=(first, queries)) for first in (1, 3)]
     mine, looped = [], []

@@ -9,6 +9,7 @@ import torch
 from bench.api.chain import Chain
 from bench.conformance.checks_numeric import copied
 from bench.conformance.checks_oracle import loops
+from bench.conformance.checks_padding import leaves_the_state
 from bench.conformance.compare import (
     LOOPS,
     expect,
@@ -19,7 +20,7 @@ from bench.conformance.compare import (
     leaves_of,
 )
 from bench.conformance.place import Placed
-from bench.conformance.question import DRAWN, Question, ReadMode, ask, modes
+from bench.conformance.question import DRAWN, Question, ReadMode, ask, modes, one_row
 from bench.conformance.walkthrough import answer
 
 LENGTH = 150
@@ -31,6 +32,8 @@ SPLITS = ((64, 1, 85), (37, 113))
 PLACES = (0, 23, 63, 64, 127, 128, 149)
 """Queries that are compared with the loops, where none depends on earlier ones: the first and the
 last, both sides of each border between chunks, and one within a chunk."""
+PADDED = (LENGTH, 97, 40)
+"""Keys of the rows of a padded batch: padding begins within a chunk, before and behind its end."""
 WALKED, STEPS = 68, 6
 """Keys, one chunk and a rest, and queries of another sequence, where each query depends on the one
 before and the loops have to walk along all of them."""
@@ -52,6 +55,7 @@ def long(subject: Placed) -> None:
         _equals_its_parts(subject, question)
         _gradients_equal_those_of_parts(subject, question)
         _equals_parts_of_the_code(subject, question)
+    _rows_of_a_padded_batch_stand_alone(subject)
     _rows_of_a_large_batch_stand_alone(subject)
     _stays_finite_in_float32(subject)
 
@@ -125,6 +129,22 @@ def _gradients_equal_those_of_parts(subject: Placed, question: Question) -> None
         for name, whole, parts in zip(names, *found, strict=True):
             sentence = f"{mode}: the gradient of {name} in calls of {list(SPLITS[0])} differs"
             expect_near(parts, whole, LOOPS, sentence)
+
+
+def _rows_of_a_padded_batch_stand_alone(subject: Placed) -> None:
+    """Padding lies behind chunks and in blocks that hold nothing else."""
+    question = ask(subject, seed=33, queries=LENGTH, keys=LENGTH, lengths=PADDED)
+    for mode in modes(subject, "expected"):
+        if subject.regime == "causal":  # what comes before padding cannot see it
+            with torch.no_grad():
+                leaves_the_state(subject, question, mode, PADDED)
+            continue
+        whole = answer(subject, question, mode).output  # training asks so, with gradients
+        with torch.no_grad():
+            for row, length in enumerate(PADDED):
+                alone = answer(subject, one_row(subject, question, row, length), mode).output[0]
+                sentence = f"{mode}: row {row} of a batch padded to {LENGTH} keys differs alone"
+                expect_near(whole[row, :, : alone.shape[1]], alone, LOOPS, sentence)
 
 
 def _rows_of_a_large_batch_stand_alone(subject: Placed) -> None:

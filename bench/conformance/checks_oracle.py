@@ -19,7 +19,17 @@ from bench.conformance.compare import (
     greatest_of,
 )
 from bench.conformance.place import WEIGHTED, Placed
-from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, ask, modes, one_row
+from bench.conformance.question import (
+    BEGUN,
+    DRAWN,
+    TRAINED,
+    Question,
+    ReadMode,
+    ask,
+    one_row,
+    usual_share,
+    with_and_without,
+)
 from bench.conformance.walkthrough import answer
 
 KEYS, QUERIES = 4, 3
@@ -46,17 +56,22 @@ def _rows_equal_loops(subject: Placed, lengths: Sequence[int] | None, larger: fl
     sizes = {"rows": len(known), "queries": QUERIES, "keys": KEYS}
     question = ask(subject, seed=17, **sizes, lengths=lengths, larger=larger)
     largest = 0.0
-    for read in subject.variant.reads:
-        found = {mode: answer(subject, question, mode) for mode in modes(subject, read)}
+    for read, share in _reads(subject, question):
+        found = {
+            mode: answer(subject, question, mode, progress=share)
+            for mode in with_and_without(subject, read)
+        }
         for row, length in enumerate(known):
             terms: dict[str, Tensor] = {}
-            output, weights = loops(subject, question, ReadMode(read), row, terms=terms)
+            output, weights = loops(
+                subject, question, ReadMode(read), row, terms=terms, progress=share
+            )
             largest = max(largest, float(output.detach().abs().max()))
             told = weights is not None or not subject.gives & WEIGHTED
             expect(told, "gives weights, and its loops give none to compare them with")
             for mode, attended in found.items():
                 queries = output.shape[1]
-                sentence = f"{mode}: row {row} differs from the loops"
+                sentence = f"{mode}{_when(share)}: row {row} differs from the loops"
                 answered = attended.output[row, :, :queries]
                 expect_near(answered, output, LOOPS, sentence, greatest_of())
                 mine = {name: term[row, :queries] for name, term in attended.terms.items()}
@@ -67,6 +82,27 @@ def _rows_equal_loops(subject: Placed, lengths: Sequence[int] | None, larger: fl
                 weighed = f"{sentence}, in the weights"
                 expect_near(seen, weights, LOOPS, weighed, greatest_of())
     return largest
+
+
+def _reads(subject: Placed, question: Question) -> list[tuple[Read, float]]:
+    """Reads that may give different numbers, each with the share of training done.
+
+    The beginning of training is one of its own for those that look at the share.
+    """
+    own = subject.variant.reads
+    found: list[tuple[Read, float]] = [(read, usual_share(read)) for read in own]
+    if "train" not in own:
+        first, last = (
+            answer(subject, question, ReadMode("train", weights=False), progress=share).output
+            for share in (BEGUN, TRAINED)
+        )
+        if torch.equal(first, last):
+            return found
+    return [*found, ("train", BEGUN)]
+
+
+def _when(share: float) -> str:
+    return " when training begins" if share == BEGUN else ""
 
 
 def _embeds(subject: Placed) -> None:
@@ -94,37 +130,37 @@ def gradients_law(subject: Placed) -> None:
     compared beside the output, because losses learn from log probabilities of draws through them.
     """
     _finite_differences(subject)
-    for read in subject.variant.reads:
+    sizes = {"rows": len(GRADIENT_LENGTHS), "queries": 2, "keys": 3}
+    question = ask(subject, seed=19, **sizes, lengths=GRADIENT_LENGTHS)
+    for read, share in _reads(subject, question):
         if read in ("expected", "train"):
-            _gradients_of_the_loops(subject, read)
+            _gradients_of_the_loops(subject, question, read, share)
 
 
-def _gradients_of_the_loops(subject: Placed, read: Read) -> None:
+def _gradients_of_the_loops(subject: Placed, question: Question, read: Read, share: float) -> None:
     """Compare the gradients of a padded batch with those of its rows by loops."""
-    question = ask(
-        subject, seed=19, queries=2, keys=3, rows=len(GRADIENT_LENGTHS), lengths=GRADIENT_LENGTHS
-    )
     parameters = dict(subject.variant.named_parameters())
     names = (*question.leaves(), *parameters)
     looped = question.fresh()
     rows, wanted = [], []
     for row in range(len(GRADIENT_LENGTHS)):
         terms: dict[str, Tensor] = {}
-        output, _ = loops(subject, looped, ReadMode(read), row, terms=terms)
+        output, _ = loops(subject, looped, ReadMode(read), row, terms=terms, progress=share)
         rows.append(output.shape[1])
         wanted += [output.flatten(), *(terms[name] for name in sorted(terms))]
     two = gradients(torch.cat(wanted), (*looped.leaves().values(), *parameters.values()))
-    for mode in modes(subject, read):
+    for mode in with_and_without(subject, read):
         fresh = question.fresh()
-        attended = answer(subject, fresh, mode)
+        attended = answer(subject, fresh, mode, progress=share)
+        how = f"{mode}{_when(share)}"
         found = []
         for row, asked in enumerate(rows):
             found.append(attended.output[row, :, :asked].flatten())
             found += [attended.terms[name][row, :asked] for name in sorted(attended.terms)]
         one = gradients(torch.cat(found), (*fresh.leaves().values(), *parameters.values()))
         for name, mine, loop in zip(names, one, two, strict=True):
-            expect(mine.isfinite().all(), f"{mode}: the gradient of {name} is not finite")
-            sentence = f"{mode}: the gradient of {name} differs from that of the loops"
+            expect(mine.isfinite().all(), f"{how}: the gradient of {name} is not finite")
+            sentence = f"{how}: the gradient of {name} differs from that of the loops"
             expect_near(mine, loop, LOOPS, sentence)
 
 
@@ -150,10 +186,11 @@ def loops(
     *,
     places: Sequence[int] | None = None,
     terms: dict[str, Tensor] | None = None,
+    progress: float | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """What the loops answer to one row of a question; some queries of a chain alone.
 
-    Terms, where they are wanted, are filled in.
+    Terms, where they are wanted, are filled in. None for `progress` is the usual share of training.
     """
     mask = question.source.mask
     length = question.source.num_keys if mask is None else int(mask[row].sum())
@@ -161,7 +198,7 @@ def loops(
     told = OracleOptions(
         row=row,
         noise=Noise(1) if mode.read in DRAWN else None,
-        progress=TRAINED if mode.read == "train" else 1.0,
+        progress=usual_share(mode.read) if progress is None else progress,
         extras={name: given[0] for name, given in alone.extras().items()},
         terms=terms,
     )

@@ -1,5 +1,6 @@
 """The contents and the length of padding must not matter."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -30,32 +31,40 @@ def padding_invariance(subject: Placed) -> None:
         if mode.read not in DRAWN:  # noise is addressed by the row
             _equals_rows(subject, question, mode, whole)
             if subject.regime == "causal":
-                _leaves_the_state(subject, question, mode)
+                leaves_the_state(subject, question, mode, LENGTHS)
     if subject.regime == "causal":
         behind_padding(subject)
 
 
-def _leaves_the_state(subject: Placed, question: Question, mode: ReadMode) -> None:
+def leaves_the_state(
+    subject: Placed, question: Question, mode: ReadMode, lengths: Sequence[int]
+) -> None:
     """Ask one more token behind the padding of each row, where what is carried has met it.
 
     Where keys are kept, padding takes places too. An answer may then depend on how much padding
     there is, but not on what it holds. The same holds where places are counted. Elsewhere the row
     without its padding answers alike, whether its token stands where it stood or moves up; where
     positions turn queries and keys, only where it stood.
+
+    Args:
+        subject: Who is asked, under causality.
+        question: A padded batch.
+        mode: How it is read, without draws.
+        lengths: Keys of each row.
     """
     mask = question.source.key_mask().clone()
     mask[:, -1] = True
     padded = replace(question, source=replace(question.source, mask=mask))
-    last = KEYS - 1
+    last = question.source.num_keys - 1
     whole = _answer_behind(subject, padded, mode, last, place=last)
     poisoned = _answer_behind(subject, _poisoned(padded), mode, last, place=last)
-    for row in range(ROWS):
+    for row in range(len(lengths)):
         sentence = f"{mode}: padding changes what row {row} answers to a token behind it"
         expect_near(poisoned[row], whole[row], EXACT, sentence)
     if subject.variant.counts_places or subject.variant.remembers_keys:
         return
     turned = any(position.turns for position in subject.variant.positions)
-    for row, length in enumerate(LENGTHS):
+    for row, length in enumerate(lengths):
         count = min(length, last)
         tokens = _tokens_of(question, row, [*range(count), last])
         for place in (last,) if turned else sorted({count, last}):

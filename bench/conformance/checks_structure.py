@@ -1,5 +1,6 @@
 """Shapes, purity, randomness and options."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 
 import torch
@@ -17,7 +18,7 @@ from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.conformance.below import Handed, draw_below
 from bench.conformance.certificate import CheckFailed
-from bench.conformance.compare import expect, expect_same, leaves_of
+from bench.conformance.compare import LOOPS, expect, expect_near, expect_same, leaves_of
 from bench.conformance.place import (
     KEYS,
     QUERIES,
@@ -90,36 +91,40 @@ def _through_heads(subject: Placed) -> None:
 
 
 def memory_pure(subject: Placed) -> None:
-    """Attention changes neither the source, nor its memory, nor the state it was given."""
+    """Attention changes neither what it was given, nor its memory, nor the state it was given."""
     question = ask(subject, lengths=LENGTHS)
     for mode in modes(subject):
         path = Walkthrough(subject, question, mode)
         for count in [1] * min(2, question.query.shape[2]):
-            before = _watched(path.memory, path.state, *_tensors(question))
-            path.step(count)
-            for name, (leaf, copy, version) in before.items():
-                same = torch.equal(leaf, copy) and leaf._version == version
-                expect(same, f"{mode}: {name} was changed in place")
-    source = question.source
-    before = _watched(None, State(), *_tensors(question))
-    subject.variant.receive(source)
+            _leaves_alone(path, count, f"{mode}")
+        with torch.no_grad():  # other code may run there
+            path = Walkthrough(subject, question, mode)
+            _leaves_alone(path, question.query.shape[2], f"{mode}, all queries without gradients")
+    before = _watched(None, State(), question)
+    subject.variant.receive(question.source)
+    _expect_unchanged(before, "preparing the memory: ")
+
+
+def _leaves_alone(path: Walkthrough, count: int, how: str) -> None:
+    before = _watched(path.memory, path.state, path.question)
+    path.step(count)
+    _expect_unchanged(before, f"{how}: ")
+
+
+def _expect_unchanged(before: Mapping[str, tuple[Tensor, Tensor, int]], how: str) -> None:
     for name, (leaf, copy, version) in before.items():
         same = torch.equal(leaf, copy) and leaf._version == version
-        expect(same, f"preparing the memory changed {name} in place")
-
-
-def _tensors(question: Question) -> list[Tensor]:
-    source = question.source
-    assert source.mask is not None, "rows differ in length"
-    assert source.tokens is not None, "a question has some"
-    return [question.query, source.key, source.value, source.mask, source.tokens]
+        expect(same, f"{how}{name} was changed in place")
 
 
 def _watched(
-    memory: Memory | None, state: State, *tensors: Tensor
+    memory: Memory | None, state: State, question: Question
 ) -> dict[str, tuple[Tensor, Tensor, int]]:
-    names = ("the query", "the key", "the value", "the mask", "the tokens")
-    found = dict(zip(names, tensors, strict=True))
+    source = question.source
+    assert source.mask is not None, "rows differ in length"
+    assert source.tokens is not None, "a question has some"
+    found = {"the mask": source.mask, "the tokens": source.tokens, "the words": question.words}
+    found |= {f"the {name}": leaf for name, leaf in question.leaves().items()}
     caches = {"the memory": memory, "the cache": state.cache}
     for name, cache in caches.items():
         if cache is not None:
@@ -177,13 +182,13 @@ def _is_scored_as_it_trains(subject: Placed, question: Question) -> None:
     """Networks are scored after `eval()`; what a call reads is said by `read` alone."""
     for mode in modes(subject):
         trained = answer(subject, question, mode, seed=1).output
-        subject.slot.eval()
-        try:
+        with subject.scored():
             scored = answer(subject, question, mode, seed=1).output
-        finally:
-            subject.slot.train()
+            with torch.no_grad():  # other code may run there
+                plain = answer(subject, question, mode, seed=1).output
         sentence = "differs after `eval()`, which is how networks are scored"
         expect(torch.equal(trained, scored), f"{mode}: {sentence}")
+        expect_near(plain, trained, LOOPS, f"{mode}: {sentence}, without gradients")
 
 
 PLACEHOLDER = "The name that tables print"

@@ -32,10 +32,12 @@ def weight_law(subject: Placed) -> None:
             hidden = weights.masked_select(~visible.expand_as(weights))
             expect(not hidden.any(), f"{mode}: a hidden key has a weight that is not zero")
             _sums(subject, question, mode, weights)
-            if "weighted_sum" in subject.gives:
-                _sums_values(subject, question, mode, weights)
+            _sums_values(subject, question, mode, weights)
             if subject.variant.editable:
                 _is_edited(subject, question, mode)
+    if subject.variant.editable and _sums_alone(subject):
+        for mode in modes(subject):
+            _reads_edited(subject, ask(subject), mode)
 
 
 def _is_edited(subject: Placed, question: Question, mode: ReadMode) -> None:
@@ -49,6 +51,23 @@ def _is_edited(subject: Placed, question: Question, mode: ReadMode) -> None:
     expect(not same, f"{mode}: weights that a probe sets to zero change nothing")
     if "weighted_sum" in subject.gives:
         expect(not output.any(), f"{mode}: weights that a probe sets to zero are read")
+
+
+def _reads_edited(subject: Placed, question: Question, mode: ReadMode) -> None:
+    """Weights that a probe puts into another order are those that values are read by."""
+    edited: list[Tensor] = []
+
+    def turned(weights: Tensor, call: Call) -> Tensor:
+        edited.append(weights.flip(-1))
+        return edited[-1]
+
+    path = Walkthrough(subject, question, mode)
+    path.edit = turned
+    path.step(question.query.shape[2])
+    weights = torch.cat(edited, 2)
+    value = expand_heads(question.source.value, weights.shape[1])
+    sentence = f"{mode}: the output is not the weights that a probe turns round times values"
+    expect_near(path.joined().output, weights @ value, LOOPS, sentence)
 
 
 def _visible(subject: Placed, question: Question) -> Tensor:
@@ -103,12 +122,18 @@ def _declared_sums(subject: Placed, mode: ReadMode, total: Tensor, some: Tensor)
 
 
 def _sums_values(subject: Placed, question: Question, mode: ReadMode, weights: Tensor) -> None:
-    variant = subject.variant
-    if isinstance(variant, Chain) and any(p.changes_output for p in variant.positions):
+    if not _sums_alone(subject):
         return  # what positions add to the output is certified against the loops
     value = expand_heads(question.source.value, weights.shape[1])
     output = answer(subject, question, mode).output
     expect_near(output, weights @ value, LOOPS, f"{mode}: the output is not weights times values")
+
+
+def _sums_alone(subject: Placed) -> bool:
+    """Whether the output is the sum of weighted values and nothing else."""
+    variant = subject.variant
+    adds = isinstance(variant, Chain) and any(p.changes_output for p in variant.positions)
+    return "weighted_sum" in subject.gives and not adds
 
 
 def dead_rows(subject: Placed) -> None:
@@ -165,5 +190,4 @@ def one_key(subject: Placed) -> None:
         expect(weights.shape[0] == ROWS and weights.shape[3] == 1, f"{mode}: wrong weights")
         _range(subject, mode, weights)
         _sums(subject, question, mode, weights)
-        if "weighted_sum" in subject.gives:
-            _sums_values(subject, question, mode, weights)
+        _sums_values(subject, question, mode, weights)

@@ -3,11 +3,12 @@
 Every size is another prime, so that two axes which were mixed up cannot fit by accident. Options
 are taken as asked in some places and at the small end of their search range in others, where a
 window of ten keys is not wider than the whole sentence. What stands only in places with small
-options is asked there with its own, too.
+options is asked there with its own, too, and in causal places some checks ask both.
 """
 
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -29,6 +30,8 @@ from bench.api.slot import Slot
 from bench.api.variant import Variant
 
 ROWS, HEADS, WIDTH, KEYS, QUERIES, SOURCE_WIDTH, VOCAB = 3, 2, 5, 7, 11, 13, 17
+ODD_HEADS = 3
+"""Heads of one place, where what is made for each head may be another number."""
 WORD_WIDTH = 19
 WEIGHTED: frozenset[Capability] = frozenset({"weights", "unit_weights", "signed"})
 """Capabilities of which each is a matrix of weights, with a law of its own (`checks_weights`)."""
@@ -49,6 +52,8 @@ class Placed:
     placement: "Placement"
     told_relations: bool = False
     """Whether it needs labels between tokens; what does not is spared a number for every pair."""
+    told_words: bool = False
+    """Whether it reads the words that come with queries."""
     reseeded: bool = False
     """Whether building it set the seed of torch, so that what is drawn later is always the same."""
 
@@ -67,6 +72,15 @@ class Placed:
         """Whether keys come from the queries' own sequence."""
         return self.regime in ("causal", "self")
 
+    @contextmanager
+    def scored(self) -> Iterator[None]:
+        """Run after `eval()`, as networks are scored."""
+        self.slot.eval()
+        try:
+            yield
+        finally:
+            self.slot.train()
+
     @property
     def where(self) -> str:
         """The place, in words."""
@@ -80,15 +94,19 @@ class Placement:
     regime: Regime
     head: str
     smallest: bool
+    count: int = HEADS
+    """Heads where there are several."""
     below: tuple[int, ...] = ()
     """Layers below that hold the same attention."""
+    again: bool = False
+    """Whether it repeats a place with the options as asked, which another place has, too."""
 
 
 PLACEMENTS: tuple[Placement, ...] = (
     Placement("cross", "raw", smallest=False),
     Placement("cross", "multi", smallest=True),
     Placement("causal", "multi", smallest=True),
-    Placement("self", "multi", smallest=False),
+    Placement("self", "multi", smallest=False, count=ODD_HEADS),
     Placement("pool", "raw", smallest=True),
 )
 ABOVE = Placement("causal", "multi", smallest=True, below=(0,))
@@ -137,16 +155,20 @@ def smallest(spec: VariantSpec) -> VariantSpec:
 
 
 def placements(spec: VariantSpec, regimes: Iterable[Regime] = REGIMES) -> list[Placement]:
-    """Where to ask a variant: with small options, with its own, and above a layer that it reads."""
+    """Where to ask a variant: with small options, with its own, and above a layer that it reads.
+
+    Causal places are asked with its own, too, for windows and blocks are others there.
+    """
     linked = any("layers_below" in part.needs for _, part in spec.parts)
     every = (*PLACEMENTS, ABOVE) if linked else PLACEMENTS
     found = [one for one in every if one.regime in regimes]
     refused = refusals(spec)
     stands = [one for one in found if one.regime not in refused]
     as_asked = any(not one.smallest for one in stands)
-    if as_asked or smallest(spec).canonical == spec.canonical:
+    if smallest(spec).canonical == spec.canonical:
         return found
-    return [*found, *(replace(one, smallest=False) for one in stands)]
+    repeated = [one for one in stands if not as_asked or one.regime == "causal"]
+    return [*found, *(replace(one, smallest=False, again=as_asked) for one in repeated)]
 
 
 def build_subject(
@@ -182,9 +204,10 @@ def build_subject(
         note = place.head if chosen.name == "auto" else str(chosen)
         note += " heads, smallest options" if placement.smallest else " heads"
         note += " above another layer" if placement.below else ""
-        told = any("relations" in part.needs for _, part in used.parts)
+        needs = frozenset[Capability]().union(*(part.needs for _, part in used.parts))
         where = (placement.regime, slot, gives(used), place.source_width, note, placement)
-        return Placed(*where, told_relations=told, reseeded=reseeded)
+        relations, words = "relations" in needs, "token_extras" in needs
+        return Placed(*where, relations, words, reseeded=reseeded)
     raise Refused(str(first))
 
 
@@ -264,9 +287,9 @@ def _widths(
     """Model width, source width and heads to try, the least equal widths first."""
     chosen = spec.axes["head"][0]
     if chosen.name == "auto":
-        head, count = placement.head, HEADS
+        head, count = placement.head, placement.count
         if head == "multi":
-            head = f"multi[heads={HEADS}]"
+            head = f"multi[heads={count}]"
     else:
         asked = chosen.options.get("heads", 1)
         head, count = str(chosen), asked if isinstance(asked, int) else 1

@@ -12,10 +12,14 @@ from bench.api.call import Read
 from bench.api.source import Source, leaf, tree_map
 from bench.conformance.place import KEYS, QUERIES, RELATIONS, ROWS, VOCAB, WORD_WIDTH, Placed
 
+WORDS = "word"
+"""What words are called among the leaves of a question."""
 LENGTHS = (KEYS, 4, 1)
 """Keys of the three rows of a padded batch."""
 TRAINED = 0.5
 """Share of training done where a check trains."""
+BEGUN = 0.0
+"""The same where training has just begun, and no warm-up is over."""
 
 
 class ReadMode(NamedTuple):
@@ -44,6 +48,11 @@ def modes(subject: Placed, *reads: Read) -> list[ReadMode]:
     return [*found, *without] or [ReadMode("expected", weights=False)]
 
 
+def with_and_without(subject: Placed, read: Read) -> list[ReadMode]:
+    """The two modes of one read, whether or not the variant names it."""
+    return [ReadMode(read, weights) for weights in (True, False) if subject.weights or not weights]
+
+
 def every_mode(subject: Placed) -> list[ReadMode]:
     """All modes, whether or not they differ."""
     reads = dict.fromkeys((*EVERY_READ, *subject.variant.reads))
@@ -64,6 +73,8 @@ class Question:
     in the source."""
     told_relations: bool = False
     """Whether pairs of a query and a key have labels."""
+    told_words: bool = False
+    """Whether the variant reads the words."""
 
     def extras(self, queries: slice = slice(None)) -> dict[str, Tensor]:
         """Declared inputs of some queries."""
@@ -106,12 +117,13 @@ class Question:
         return replace(self, query=query, source=source, words=words, inputs=inputs)
 
     def leaves(self) -> dict[str, Tensor]:
-        """Query, key, value, and the inputs that the variant wants, by name."""
+        """Query, key, value, and the inputs that the variant reads, by name."""
         found = {"query": self.query, "key": self.source.key, "value": self.source.value}
         found |= {
             f"{name} of the keys": leaf(self.source.extras, name) for name in self._key_inputs
         }
-        return found | {f"{name} of the queries": one for name, one in self.inputs.items()}
+        found |= {f"{name} of the queries": one for name, one in self.inputs.items()}
+        return found | ({WORDS: self.words} if self.told_words else {})
 
     @property
     def _key_inputs(self) -> tuple[str, ...]:
@@ -120,7 +132,7 @@ class Question:
     def fresh(self) -> "Question":
         """A copy whose leaves want gradients."""
         mine = self.each(lambda one: one.detach().clone().requires_grad_())
-        return replace(mine, words=self.words)
+        return mine if self.told_words else replace(mine, words=self.words)
 
     def from_leaves(self, leaves: Sequence[Tensor]) -> "Question":
         """The same question of other tensors, in the order of `leaves`."""
@@ -128,7 +140,8 @@ class Question:
         extras = {name: named[f"{name} of the keys"] for name in self._key_inputs}
         inputs = {name: named[f"{name} of the queries"] for name in self.inputs}
         source = replace(self.source, key=named["key"], value=named["value"], extras=extras)
-        return replace(self, query=named["query"], source=source, inputs=inputs)
+        words = named.get(WORDS, self.words)
+        return replace(self, query=named["query"], source=source, inputs=inputs, words=words)
 
 
 def normal_draws(rng: torch.Generator) -> Callable[..., Tensor]:
@@ -171,7 +184,13 @@ def ask(
         for name, one in variant.query_inputs.items()
     }
     source = Source(key, value, mask, tokens, extras)
-    return Question(query, source, words, inputs, subject.told_relations)
+    told = (subject.told_relations, subject.told_words)
+    return Question(query, source, words, inputs, *told)
+
+
+def usual_share(read: Read) -> float:
+    """Share of training done where a check asks once."""
+    return TRAINED if read == "train" else 1.0
 
 
 def extras(subject: Placed, words: Tensor, tokens: Tensor | None, at: int = 0) -> dict[str, Tensor]:

@@ -10,9 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bench.api import registry
 from bench.api.batch import Batch, Text
 from bench.api.call import Attended, Read
+from bench.api.capabilities import Capability, part_of
 from bench.api.output import OutputSizes
+from bench.api.selector import Selector
 from bench.api.source import Memory, Source, State
 from bench.api.trace import Emit, Terms, Trace
 from bench.conformance.place import VOCAB, Placed
@@ -27,6 +30,18 @@ TARGETS = (4, 3, 1, 2, 4, 3)
 WORDS, EXTRA = 11, 6
 """Target vocabulary, and ids beyond it: the source has words of `VOCAB` kinds."""
 SIZES = OutputSizes(vocab=WORDS, states=STATES, context=0, embedded=EMBEDDED, unk=3)
+
+
+OF_A_SOURCE: frozenset[Capability] = frozenset(
+    {"source_tokens", "source_states", "gold_alignment", "selection", "reversible_pairs"}
+)
+"""What a batch says of its source; the runs of causal places have none."""
+
+
+def finds_its_source(axis: str, selector: Selector, subject: Placed) -> bool:
+    """Whether a run of a place has what an output or a loss reads of a source."""
+    needs = part_of(registry.find(axis, selector.name).target).needs
+    return subject.regime != "causal" or not needs & OF_A_SOURCE
 
 
 class Example(NamedTuple):

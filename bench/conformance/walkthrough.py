@@ -10,7 +10,7 @@ from bench.api.noise import Noise
 from bench.api.source import Memory, Source, State
 from bench.api.variant import Variant
 from bench.conformance.place import Placed
-from bench.conformance.question import DRAWN, TRAINED, Question, ReadMode, cut
+from bench.conformance.question import DRAWN, Question, ReadMode, cut, usual_share
 
 
 class LayerBelow:
@@ -39,11 +39,28 @@ class LayerBelow:
 class Walkthrough:
     """One walk along the queries: memory, state, and what came out so far."""
 
-    def __init__(self, subject: Placed, question: Question, mode: ReadMode, seed: int = 1) -> None:
+    def __init__(
+        self,
+        subject: Placed,
+        question: Question,
+        mode: ReadMode,
+        seed: int = 1,
+        progress: float | None = None,
+    ) -> None:
+        """Begin in front of the first query.
+
+        Args:
+            subject: Who is asked.
+            question: What is asked.
+            mode: How it is read.
+            seed: Of the noise.
+            progress: Share of training done; None for the usual one of the read.
+        """
         self.subject = subject
         self.question = question
         self.mode = mode
         self.noise = Noise(seed) if mode.read in DRAWN else None
+        self.progress = usual_share(mode.read) if progress is None else progress
         query = question.query
         causal = subject.regime == "causal"
         self.memory: Memory | None = None if causal else subject.variant.receive(question.source)
@@ -76,7 +93,7 @@ class Walkthrough:
             values=values,
             read=self.mode.read,
             noise=self.noise,
-            progress=TRAINED if self.mode.read == "train" else 1.0,
+            progress=self.progress,
             extras=self.question.extras(chunk),
             want_weights=self.mode.weights,
             edit=self.edit,
@@ -121,9 +138,10 @@ def answer(
     *,
     split: Sequence[int] | None = None,
     seed: int = 1,
+    progress: float | None = None,
 ) -> Attended:
     """Walk along all queries; None for `split` asks them all at once."""
-    path = Walkthrough(subject, question, mode, seed)
+    path = Walkthrough(subject, question, mode, seed, progress)
     for count in split or (question.query.shape[2],):
         path.step(count)
     return path.joined()

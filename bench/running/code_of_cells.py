@@ -1,6 +1,7 @@
 """Which code decides the numbers of a cell, and whether it is still the code of today."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import FunctionType
 
 from bench.api import registry
@@ -41,11 +42,14 @@ class CodeOfCells:
 
     def of_certificate(self, variant: str) -> str:
         """Hash of the code that a certificate of a variant is about, the checks among it."""
-        named = _axes(resolve(variant))
+        spec = resolve(variant)
+        named = _axes(spec)
         # a certificate holds below every head that a network may choose
         heads = {("head", name) for name in registry.registrations("head")}
         roots: list[Root] = [certify, certify_on, *_targets(_parts(named) | heads)]
-        return self.source.digest(roots, [f"{axis}={one}" for axis, one in named])
+        told = [f"title={spec.registered.title}", f"shown by={spec.registered.default_task}"]
+        settings = [*(f"{axis}={one}" for axis, one in named), *told]
+        return self.source.digest([*roots, *_options_of_its_task(spec)], settings)
 
     def digest(self, cell: Cell, made: Iterable[str] = ()) -> str:
         """Hash of the code of a cell; empty where a name of it is no longer registered.
@@ -105,6 +109,18 @@ def _axes(spec: VariantSpec) -> list[tuple[str, Selector]]:
     own = [("mechanism", spec.mechanism)] if spec.mechanism is not None else []
     stands = [(axis, one) for axis, many in spec.axes.items() for one in many]
     return [*own, *((axis, one) for axis, one in stands if one.name != "auto")]
+
+
+def _options_of_its_task(spec: VariantSpec) -> list[Root]:
+    """Classes of the options that the check `config` gives to the default task and its network."""
+    declared = spec.registered.default_task
+    if declared is None:
+        return []
+    found: list[Root] = []
+    for axis, text in (("task", declared.task), (BACKBONES, declared.backbone)):
+        with suppress(BenchError):  # the check is red where there is no such name
+            found += [registry.find(axis, parse(text).name).config] if text else []
+    return found
 
 
 def _parts(chosen: Sequence[tuple[str, Selector]]) -> set[Part]:

@@ -11,7 +11,7 @@ from tabulate import tabulate
 
 from bench.api.loading import load_package
 from tests.planted.defect import Defect, defects
-from tests.planted.finding import Found, by_tests, notice
+from tests.planted.finding import Found, TookTooLong, by_tests, notice
 
 EXPECTED = "as expected"
 
@@ -19,8 +19,15 @@ EXPECTED = "as expected"
 def verdict(defect: Defect, found: Found) -> str:
     """Whether a defect was noticed by what should notice it."""
     if not found.red:
-        return "survived"
+        return "no answer" if found.unanswered else "survived"
     return EXPECTED if defect.test or defect.check in found.red else "by another check"
+
+
+def _noticed(defect: Defect, *, all_checks: bool) -> Found:
+    try:
+        return notice(defect, all_checks=all_checks)
+    except TookTooLong as reason:
+        return Found({}, unanswered=str(reason))
 
 
 def expect_green(tests: Sequence[str]) -> None:
@@ -62,7 +69,7 @@ def main(all_checks: bool, axis: str | None, asked: str, name: str | None) -> No
         chosen = [defect for defect in chosen if bool(defect.test) == (asked == "tests")]
     expect_green(sorted({defect.test for defect in chosen if defect.test}))
     start = time.process_time()
-    rows = [(defect, notice(defect, all_checks=all_checks)) for defect in chosen]
+    rows = [(defect, _noticed(defect, all_checks=all_checks)) for defect in chosen]
     print(table(rows))
     if name is not None:
         for _, found in rows:

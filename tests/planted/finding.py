@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import pickle
+import resource
 import select
 import signal
 import tempfile
@@ -20,8 +21,14 @@ from bench.conformance import certify
 from tests.planted.defect import Defect
 from tests.planted.planting import ROOT, planted
 
-LIMIT_S = 120.0
-"""Longest time in a process of its own; whatever hangs has been noticed."""
+LIMIT_S = 120
+"""Longest CPU time in a process of its own; whatever hangs has been noticed."""
+WAITED = 10
+"""Times the same that a process may take by the clock, for others run beside it."""
+
+
+class TookTooLong(Exception):
+    """Neither noticed nor not: a process was waiting, or the machine was too busy."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,8 @@ class Found:
 
     red: dict[str, str]
     """Check or unit tests -> the sentence; empty where nothing noticed."""
+    unanswered: str = ""
+    """Why it is not known."""
 
     @property
     def by(self) -> str:
@@ -92,32 +101,41 @@ def notice(defect: Defect, *, all_checks: bool = False) -> Found:
         return by_certificate(defect.variant, None if all_checks else [defect.check])
 
 
-def isolated(work: Callable[[], Found], *, otherwise: str, limit_s: float = LIMIT_S) -> Found:
+def isolated(work: Callable[[], Found], *, otherwise: str, limit_s: int = LIMIT_S) -> Found:
     """Run in a copy of this process, which may hang or die without harm.
 
     Args:
         work: What to run.
         otherwise: What noticed the defect where the copy hangs or dies.
-        limit_s: Longest time (seconds).
+        limit_s: Longest CPU time (seconds).
+
+    Raises:
+        TookTooLong: It neither ended nor used its CPU time up.
     """
     reading, writing = os.pipe()
     gc.freeze()  # or else the copy walks through all that it shares, and copies it
     child = os.fork()
     if not child:
         os.close(reading)
+        resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s))  # counted from the fork
         _answer(work, writing)
     os.close(writing)
-    deadline, answer = time.monotonic() + limit_s, b""
+    deadline, answer, late = time.monotonic() + WAITED * limit_s, b"", True
     while time.monotonic() < deadline:
         ready, _, _ = select.select([reading], [], [], 1.0)
         more = os.read(reading, 65536) if ready else None
         if more == b"":
+            late = False
             break
         answer += more or b""
     else:
         os.kill(child, signal.SIGKILL)
     os.close(reading)
     os.waitpid(child, 0)
+    if late:
+        raise TookTooLong(
+            f"no answer after {WAITED * limit_s} s: it waits, or the machine is busy."
+        )
     if not answer:
         return Found({otherwise: "the process hung or died"})
     found: Any = pickle.loads(answer)

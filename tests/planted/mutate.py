@@ -19,7 +19,7 @@ import torch
 from tabulate import tabulate
 
 from bench.api.loading import load_package
-from tests.planted.finding import Found, by_certificate, by_tests, isolated
+from tests.planted.finding import Found, TookTooLong, by_certificate, by_tests, isolated
 from tests.planted.mutations import Mutant, files, mutants
 from tests.planted.planting import ROOT, NothingPlanted, planted
 from tests.planted.reach import Reach, recorded, watched
@@ -31,7 +31,8 @@ ORDER: tuple[Sequence[str] | None, ...] = (("oracle",), ("splits", "gradients"),
 """Checks in the order in which they are tried; None for all."""
 VARIANTS = 3
 """Certificates that are tried, the cheapest first."""
-LIMIT_S = 90.0
+LIMIT_S = 90
+"""Longest CPU time of the certificates of one mutant."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class Verdict:
 
     mutant: Mutant
     status: str
-    """`certificate`, `unit test`, `equivalent` (it survived, and is known to) or `survived`."""
+    """`certificate`, `unit test`, `equivalent` (it survived, and is known to), `survived`, or
+    `no answer` where the machine was too busy for one."""
     by: str
     """The variant and its check, the test, or the reason."""
 
@@ -133,6 +135,8 @@ def main(
     for mutant in draw(paths, seed, count):
         try:
             found.append(judge(mutant, reaches, known))
+        except TookTooLong as reason:
+            found.append(Verdict(mutant, "no answer", str(reason)))
         except (NothingPlanted, SyntaxError, ValueError):
             continue  # a decorator, a default, or code that is only run while it is imported
         if out is not None:

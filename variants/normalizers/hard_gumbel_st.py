@@ -8,6 +8,7 @@ Deviations: the temperature falls geometrically with the share of training done,
 number of steps. Noise is added to the energies, which are log weights up to a constant.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -105,7 +106,10 @@ class HardGumbelNormalizer(Normalizer):
         place = torch.tensor([one.position])
         gumbel = one.noise.gumbel(KEY, one.row + 1, one.head + 1, place, one.num_keys)
         noisy = energy + gumbel[one.row, one.head, 0]
-        soft = oracle_softmax(noisy / self.config.tau(one.progress), allowed)
+        first, last = self.config.tau_start, self.config.tau_end
+        # log tau moves from that of the first to that of the last along a line
+        tau = math.exp((1 - one.progress) * math.log(first) + one.progress * math.log(last))
+        soft = oracle_softmax(noisy / tau, allowed)
         return oracle_best(noisy, allowed) + (soft - soft.detach())
 
 

@@ -130,3 +130,12 @@ def test_what_stands_as_a_first_layer_alone_is_not_green():
     assert (
         "reads the cache of another layer, and linear_attention" in found.failed["runs_somewhere"]
     )
+
+
+def test_another_merge_where_networks_are_scored(plant):
+    class Scored(MultiHeads):
+        def merge(self, output):
+            found = super().merge(output)
+            return found if self.training else 2 * found
+
+    assert "where no weights are wanted" in red(plant, Scored)

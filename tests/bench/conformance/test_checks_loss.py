@@ -9,6 +9,7 @@ from bench.conformance import as_text, certify
 from variants.losses.agreement_trace import AgreementTraceConfig, AgreementTraceLoss
 from variants.losses.coverage_eq1 import CoverageEq1Config, CoverageEq1Loss
 from variants.losses.coverage_loss import CoverageLoss, CoverageLossConfig
+from variants.losses.ponder import PonderConfig, PonderLoss
 from variants.losses.reinforce import ReinforceConfig, ReinforceLoss
 
 
@@ -123,3 +124,13 @@ def test_every_loss_is_here():
 def test_every_loss_holds_with_each_of_its_choices(name):
     found = certify(CHOICES[name], checks=["loss"])
     assert found.passed == ("loss",), as_text([found])
+
+
+def test_a_loss_with_the_wrong_sign_where_there_is_no_memory(plant):
+    class Reward(PonderLoss):
+        def forward(self, inputs, carry):
+            term, carry = super().forward(inputs, carry)
+            return (-term if inputs.trace.memories[0] is None else term), carry
+
+    sentence = red(plant, Reward, PonderConfig, "act[loss=planted]")
+    assert sentence.startswith("causal")

@@ -110,3 +110,18 @@ OPTIONS = (
 def test_every_output_holds_with_each_of_its_choices(selector):
     found = certify(f"additive[output={selector}]", checks=["output"])
     assert found.green(), as_text([found])
+
+
+def test_likelihoods_that_are_wrong_where_there_is_no_memory(plant):
+    class Halved(SoftmaxOutput):
+        def nll(self, trace, emit, batch):
+            found = super().nll(trace, emit, batch)
+            return 0.5 * found if trace.memories[0] is None else found
+
+    assert red(plant, Halved).startswith("causal")
+
+
+def test_an_output_that_reads_a_source_is_left_out_where_there_is_none():
+    found = certify("lexicon_bias", checks=["output"], regimes=["causal"])
+    assert "its output reads a source" in found.skipped["output"]
+    assert certify("lexicon_bias", checks=["output"]).green()

@@ -1,11 +1,15 @@
 """Planted defects that a few keys do not show: behind a chunk, a block, a window that is copied."""
 
+from dataclasses import replace
+
 import torch
 
+from bench.api import blocks
 from bench.api.normalizer import Normalized
 from bench.conformance import certify
 from variants.masks import luong_local_m
-from variants.mechanisms import chunked_state, linear_attention
+from variants.masks.longformer import LongformerConfig, LongformerMask
+from variants.mechanisms import chunked_state, linear_attention, state_recurrence
 from variants.normalizers.masked_softmax import masked_softmax
 from variants.scores import pair_blocks, tanh_sum
 from variants.scores.scaled_dot import ScaledDotScore
@@ -87,3 +91,51 @@ def test_a_product_of_decays_that_is_divided_by(plant):
     plant.normalizer(normalize)
     sentence = red_at_real_lengths_alone("additive[normalizer=planted]")
     assert "float32 gives no finite output with 260 keys" in sentence
+
+
+def test_padding_that_a_recurrence_forgets_behind_its_first_chunk(monkeypatch):
+    def lost(source):
+        if source.mask is None:
+            return source
+        seen = torch.arange(source.num_keys) >= chunked_state.CHUNK
+        return replace(source, mask=source.mask | seen)
+
+    steps = state_recurrence.without_padding
+    monkeypatch.setattr(
+        state_recurrence, "without_padding", lambda made, source, *a: steps(made, lost(source), *a)
+    )
+    widened = state_recurrence.StateRecurrence.widened
+
+    def broken(self, call, dtype):
+        memory = replace(call.memory, source=lost(call.memory.source))
+        return widened(self, replace(call, memory=memory), dtype)
+
+    monkeypatch.setattr(state_recurrence.StateRecurrence, "widened", broken)
+    assert "what row 1 answers to a token behind it" in red_at_real_lengths_alone("gla")
+
+
+def test_padding_that_blocks_of_a_band_forget(monkeypatch):
+    allowed = blocks._allowed
+
+    def broken(cut, call, mask):
+        memory = replace(call.memory, source=replace(call.memory.source, mask=None))
+        return allowed(cut, replace(call, memory=memory), mask)
+
+    monkeypatch.setattr(blocks, "_allowed", broken)
+    assert "padded to 150 keys differs alone" in red_at_real_lengths_alone("sliding_window")
+
+
+def test_a_reach_under_causality_that_forgets_an_option_of_the_mask(plant):
+    """The smallest options, which have no dilation, do not show it."""
+
+    class Near(LongformerMask):
+        def __init__(self, config, dims):
+            super().__init__(config, dims)
+            if dims.regime == "causal":
+                self.far = self.reach = config.window - 1
+
+    plant("mask", Near, LongformerConfig)
+    sentence = certify("longformer[mask=planted[dilation=3,window=8]]", checks=["long"]).failed[
+        "long"
+    ]
+    assert sentence.startswith("causal")

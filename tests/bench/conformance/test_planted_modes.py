@@ -1,5 +1,7 @@
 """Defects of code that runs in one mode alone: training, decoding, another format, a probe."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -150,3 +152,17 @@ def test_a_cache_of_words_whose_rows_do_not_come_first(plant):
 
 def turned(carried):
     return {name: one.transpose(0, 1) for name, one in carried.items()}
+
+
+def test_a_probe_of_which_only_zeros_are_heard(plant):
+    class Partly(Hopfield):
+        def mix(self, call, carried, want_weights):
+            if call.edit is not None:
+                edit = call.edit
+                edited = lambda weights, one: weights * edit(weights, one).bool()  # noqa: E731
+                call = replace(call, edit=edited)
+            return super().mix(call, carried, want_weights)
+
+    plant("mechanism", Partly, HopfieldConfig)
+    said = plant.red("planted", "weight_law")["weight_law"]
+    assert "not the weights that a probe turns round times values" in said

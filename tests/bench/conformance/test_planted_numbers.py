@@ -1,16 +1,22 @@
 """Planted defects of mathematics: weights, gradients, positions, precision."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from bench.api.normalizer import Normalized
 from bench.api.source import leaf
 from bench.conformance import certify
+from variants.history.mi_coverage import MiCoverage, MiCoverageConfig
 from variants.history.tu_coverage import TuCoverage, TuCoverageConfig
 from variants.masks.luong_local_p import LocalPredictedConfig, LocalPredictedMask
+from variants.normalizers.dsa import DsaConfig, DsaNormalizer
 from variants.normalizers.masked_softmax import masked_softmax
+from variants.positions import alibi
 from variants.positions.shaw_rpr import ShawConfig, ShawPosition
 from variants.positions.sinusoid import SinusoidConfig, SinusoidPosition
+from variants.readouts.weighted_sum import WeightedSum
 from variants.scores.scaled_dot import ScaledDotScore
 
 
@@ -139,3 +145,63 @@ def test_arithmetic_in_less_than_the_precision_asked_for(plant):
 
     plant.normalizer(normalize)
     assert "differs from the loops" in plant.red("planted", "oracle")["oracle"]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_nine_tenths_of_the_values_in_a_half_format(plant, dtype):
+    class Less(WeightedSum):
+        gives = frozenset()
+        removes = frozenset({"weighted_sum"})
+
+        def read(self, call, weights, allowed):
+            found = super().read(call, weights, allowed)
+            return 0.93 * found if found.dtype == dtype else found
+
+    plant("readout", Less)
+    said = plant.red("scaled_dot[readout=planted]", "dtypes")["dtypes"]
+    assert str(dtype).removeprefix("torch.") in said
+
+
+def test_a_warm_up_with_energies_of_another_sign(plant):
+    class Warm(DsaNormalizer):
+        def normalize(self, energy, allowed, state, call):
+            begins = call.progress < self.config.warm_up
+            return super().normalize(-energy if begins else energy, allowed, state, call)
+
+    plant("normalizer", Warm, DsaConfig)
+    failed = plant.red("dsa[normalizer=planted]", "oracle", "gradients")
+    assert set(failed) == {"oracle", "gradients"}
+    assert all("when training begins" in sentence for sentence in failed.values())
+
+
+def test_a_score_that_only_the_second_half_of_training_has(plant):
+    def energy(self, call, features):
+        found = ScaledDotScore.energy(self, call, features)
+        return found if call.progress >= 0.5 else found * torch.nan
+
+    plant.score(energy)
+    assert "when training begins" in plant.red("planted", "oracle")["oracle"]
+
+
+def test_words_without_a_gradient(plant):
+    class Still(MiCoverage):
+        def advance(self, call, state):
+            word = leaf(call.extras, "word").detach()
+            return super().advance(replace(call, extras={**call.extras, "word": word}), state)
+
+    plant("history", Still, MiCoverageConfig)
+    failed = plant.red("additive[history=planted]", "oracle", "gradients")
+    assert set(failed) == {"gradients"}
+    assert "finite differences" in failed["gradients"]
+
+
+def test_slopes_of_the_third_head(monkeypatch):
+    slopes = alibi.slopes
+
+    def broken(heads, like):
+        found = slopes(heads, like).clone()
+        found[2:] = 0
+        return found
+
+    monkeypatch.setattr(alibi, "slopes", broken)
+    assert "multi[heads=3]" in certify("alibi", checks=["oracle"]).failed["oracle"]

@@ -333,3 +333,31 @@ def test_a_default_task_that_is_not_there(plant, monkeypatch, declared, sentence
     found = plant.red("planted", "config")["config"]
     assert found.startswith("options: planted declares the default ")
     assert sentence in found
+
+
+def test_code_for_scoring_alone(plant):
+    """Networks are scored after `eval()` and without gradients, both at once."""
+
+    def energy(self, call, features):
+        found = ScaledDotScore.energy(self, call, features)
+        return found if self.training or torch.is_grad_enabled() else 3 * found
+
+    plant.score(energy)
+    said = plant.red("planted", "determinism")["determinism"]
+    assert "differs after `eval()`, which is how networks are scored, without gradients" in said
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_words_changed_in_place(plant, whole):
+    """A whole call without gradients is not answered by the code of single queries."""
+
+    def energy(self, call, features):
+        plain = call.query.shape[2] > 1 and not torch.is_grad_enabled()
+        if plain == whole:
+            leaf(call.extras, "word").mul_(1.0)
+        return ScaledDotScore.energy(self, call, features)
+
+    plant.score(energy)
+    said = plant.red("planted", "memory_pure")["memory_pure"]
+    assert "the words was changed in place" in said
+    assert ("all queries without gradients" in said) == whole

@@ -1,12 +1,14 @@
 """A result belongs to its code: which edit of the tree changes the hash of which cell."""
 
 from copy import copy
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from bench.api import head_sizes
+from bench.api import head_sizes, registry
 from bench.api.cell import Cell
+from bench.api.registry import DefaultTask
 from bench.api.selector import Selector
 from bench.running.code_of_cells import CodeOfCells, timed_parts
 from bench.running.source_code import SourceCode
@@ -146,3 +148,26 @@ def test_widths_that_follow_the_heads_of_a_slot_are_part_of_its_hash(usual, monk
     monkeypatch.setitem(head_sizes._MULTIPLES, "mla", {"latent": Fraction(2)})
     found = digests(CodeOfCells().source)
     assert {name for name in CELLS if found[name] != usual[name]} == {"slot"}
+
+
+@pytest.mark.parametrize(
+    "declared", [{"title": "Another title"}, {"default_task": DefaultTask(task="transduction")}]
+)
+def test_what_the_check_of_options_reads_of_a_registration_counts_in_its_certificate(
+    monkeypatch, declared
+):
+    usual = CodeOfCells().of_certificate("additive")
+    entries = registry._ENTRIES["score"]
+    monkeypatch.setitem(entries, "additive", replace(entries["additive"], **declared))
+    assert CodeOfCells().of_certificate("additive") != usual
+
+
+def test_options_of_the_default_task_count_in_a_certificate(source):
+    code = CodeOfCells()
+    code.source = edited(
+        source, "tasks.translation.transduction", "max_length: int = 8", "max_length: int = 9"
+    )
+    names = ("additive", "alibi")
+    usual = CodeOfCells()
+    found = [name for name in names if code.of_certificate(name) != usual.of_certificate(name)]
+    assert found == ["additive"], "the default task of alibi is another one"
