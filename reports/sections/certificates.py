@@ -34,7 +34,8 @@ def certificates_section(folder: RunFolder) -> Section:
     text = Paragraph(
         "A variant with a red certificate is shown and not ranked. Red means that a check failed, "
         "or that a check which the variant is expected to pass did not run. “none” means that "
-        "nothing was checked."
+        "nothing was checked. What a check holds is said as the code that wrote this page does it; "
+        "the code of the run may have asked less."
     )
     blocks = (text, _checks(folder, variants), table)
     return Section(key="certificates", title="Certificates", blocks=blocks)
