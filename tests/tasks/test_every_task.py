@@ -401,6 +401,10 @@ def test_a_variant_that_cannot_show_its_advantage_says_why_in_its_own_words():
         assert told == registered.does_not_show
 
 
+FEWEST = {"visits": 8}
+"""Examples of a split at least, where one is too few: its metric needs both outcomes."""
+
+
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_task_of_the_fewest_examples_can_be_asked_and_scored(name):
     registration = registry.find("task", name)
@@ -408,7 +412,7 @@ def test_a_task_of_the_fewest_examples_can_be_asked_and_scored(name):
     config = registry.build_config(registration.config, options.options, name)
     if not hasattr(config, "evaluate"):
         pytest.skip("the task does not say how many")
-    task = registration.target(replace(config, evaluate=1), 0)
+    task = registration.target(replace(config, evaluate=FEWEST.get(name, 1)), 0)
     assert task.examples() is None or len(task.examples().targets) >= 1
     answers = []
     for batch in task.evaluation("test"):
