@@ -157,6 +157,7 @@ def test_no_published_network_is_above_the_best_lead_in_every_seed_as_the_limits
     lead = task.lead(task.pairs["train"], task.pairs["test"])
     assert best_length(task.pairs["train"]) == 18
     assert lead == pytest.approx(0.127, abs=5e-4)
+    assert rows[rows.baseline == "first words"].value.unique() == pytest.approx([lead])
     worst = rows[rows.baseline == ""].groupby("variant").value.min()
     assert (worst <= lead).all()
     (near,) = rows[rows.baseline == "nearest document"].value.unique()
