@@ -75,11 +75,11 @@ class Chunked(NamedTuple):
     erase: Float[Tensor, "B H N C E"] | None
 
 
-def full_products(state: Matrix) -> AbstractContextManager[object]:
+def full_products(state: Tensor) -> AbstractContextManager[object]:
     """Where products are taken in the format of their factors, and not in half precision.
 
     Args:
-        state: A matrix on the same device.
+        state: A state, of any shape, on the same device.
     """
     kind = state.device.type
     if state.is_meta or not torch.is_autocast_enabled(kind):

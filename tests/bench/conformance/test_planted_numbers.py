@@ -148,14 +148,14 @@ def test_arithmetic_in_less_than_the_precision_asked_for(plant):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_nine_tenths_of_the_values_in_a_half_format(plant, dtype):
+def test_four_fifths_of_the_values_in_a_half_format(plant, dtype):
     class Less(WeightedSum):
         gives = frozenset()
         removes = frozenset({"weighted_sum"})
 
         def read(self, call, weights, allowed):
             found = super().read(call, weights, allowed)
-            return 0.93 * found if found.dtype == dtype else found
+            return 0.8 * found if found.dtype == dtype else found
 
     plant("readout", Less)
     said = plant.red("scaled_dot[readout=planted]", "dtypes")["dtypes"]
