@@ -102,6 +102,6 @@ def test_a_plug_in_is_listed_planned_verified_and_run(call, window_plugin, tmp_p
     trained, *_ = again.of_kind("quality")
     command = shlex.split(again.command(trained.cell.label))
     assert f"--plugin {window_plugin}" in (tmp_path / "run" / "report.md").read_text()
-    elsewhere = ["--out", tmp_path / "again", "--inline", "--no-verify", "--no-speed"]
+    elsewhere = ["--out", tmp_path / "again", "--inline", "--no-verify"]
     code, _, err = call(*command[3:], *elsewhere)
     assert code == 0, err
