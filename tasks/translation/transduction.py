@@ -165,9 +165,9 @@ class Transduction(Task):
     )
     capabilities = frozenset({"gold_alignment", "reversible_pairs", "source_tokens"})
     calibration: ClassVar[tuple[Setting, ...]] = (
-        Setting(options="transduction", protocol="adam[cooldown=0.5]"),
-        Setting(options="transduction[beyond=12]", protocol="adam[cooldown=0.5]"),
-        Setting(options="transduction[beyond=10]", protocol="adam[cooldown=0.5]"),
+        Setting(options="transduction", protocol="adam[cooldown=0.5,steps=350]"),
+        Setting(options="transduction[beyond=12]", protocol="adam[cooldown=0.5,steps=350]"),
+        Setting(options="transduction[beyond=10]", protocol="adam[cooldown=0.5,steps=350]"),
     )
     presets = {
         "smoke": TaskPreset(
