@@ -89,8 +89,8 @@ class Recall(Task):
     comparison = (*ROSTER, *COPYING)
     calibration = (
         Setting(
-            options="recall[pairs=8,more_pairs=32,vocab=64]",
-            protocol="adam[cooldown=0.5]",
+            options="recall[pairs=6,more_pairs=24,vocab=48]",
+            protocol="adam[cooldown=0.5,steps=400]",
             given=(
                 "The baseline solves the task at every size that it learns, and the question is "
                 "what else does, so that no size has it in the middle of the range."
