@@ -226,7 +226,13 @@ class RunCatalog:
     @property
     def ablated(self) -> set[str]:
         """Canonical selectors of the bases of which variants are changes."""
-        return {one.ablation.base for one in self.variants.values() if one.ablation}
+        return {*self.bases.values()}
+
+    @property
+    def bases(self) -> dict[str, str]:
+        """Canonical selectors of bases, by that of each variant that is a change of one."""
+        found = self.variants.items()
+        return {name: one.ablation.base for name, one in found if one.ablation}
 
     def merged(self, new: "RunCatalog") -> "RunCatalog":
         """Add what a later run into the same folder says; every command stays, once."""

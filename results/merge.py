@@ -36,7 +36,10 @@ class Merged:
 
 
 def merge(
-    into: Path | str, sources: Iterable[Path | str], wanted: Container[str] | None = None
+    into: Path | str,
+    sources: Iterable[Path | str],
+    wanted: Container[str] | None = None,
+    as_of_today: Callable[[Record], Record] | None = None,
 ) -> Merged:
     """Copy runs of several machines into one folder, by cell id; merging twice changes nothing.
 
@@ -52,12 +55,17 @@ def merge(
         wanted: Ids of the cells to copy, for a target that has a plan of its own, and is told the
             plug-ins of these cells by whoever planned them; None for all cells, and for what the
             sources had planned.
+        as_of_today: Gives the records of the sources the status that they have here; None where
+            nobody knows the code of today.
 
     Raises:
         NotARunFolder: A source is neither, or the target holds something else.
     """
     stores = [open_run(source) for source in sources]
     ledgers = [_only(store.ledger(), wanted) for store in stores]
+    if as_of_today is not None:
+        # before they are copied, so that no value of other code ever stands there as one of today
+        ledgers = [_restated(ledger, as_of_today) for ledger in ledgers]
     names = [name for name in MERGED_FILES if wanted is None or name != PLAN]
     with Store.create(into) as target:
         before = target.ledger()
@@ -94,6 +102,11 @@ def _only(ledger: Ledger, wanted: Container[str] | None) -> Ledger:
     if wanted is None:
         return ledger
     return replace(ledger, records=tuple(one for one in ledger.records if one.id in wanted))
+
+
+def _restated(ledger: Ledger, as_of_today: Callable[[Record], Record]) -> Ledger:
+    """The ledger with the newest record of each cell alone, as it stands today."""
+    return replace(ledger, records=tuple(map(as_of_today, ledger.newest().values())))
 
 
 def _result(record: Record) -> tuple[str, ...]:

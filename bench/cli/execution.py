@@ -28,10 +28,13 @@ from bench.cli.spec_file import spec_of, typed_options, write_spec
 from bench.cli.until import refuse_other_looks, train_until_decided
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.conformance import RunsOn, compared_on
+from bench.running.code_of_cells import CodeOfCells
 from bench.running.devices import refuse_missing_device
 from bench.running.durations import spoken
+from bench.running.finished import Finished
 from bench.running.missing_data import lacking_data
 from bench.running.plan import Plan
+from bench.running.read_files import DataFiles
 from bench.running.session import Session
 from bench.running.worker import WorkerSettings
 from bench.timing.shape import AttendShape, parse_rounds, parse_shape
@@ -151,12 +154,15 @@ def refuse_missing_devices(made: Plan) -> None:
 def _open_with_reused(options: RunOptions, made: Plan) -> Store:
     """Open the run folder, and put the cells of `--reuse` into it.
 
-    They are the planned ones, or all where looks may still plan more.
+    They are the planned ones, or all where looks may still plan more. A value of other code or
+    other data is marked from the start, for the run may end before it asks for the cell.
     """
     store = open_store(options)
     if options.reuse:
         wanted = None if options.looks else {cell.id for cell in made.cells}
-        taken = merge(options.folder, [options.reuse], wanted)
+        data = DataFiles(options.data_directory)
+        today = Finished((), CodeOfCells(), data, (), keep_old=options.keep_old)
+        taken = merge(options.folder, [options.reuse], wanted, today.restated)
         lost = (torn_lines(taken.torn_tails), damaged_lines(taken.corrupt_lines))
         for said in filter(None, lost):
             click.echo(f"{options.reuse}: {said}", err=True)

@@ -1,6 +1,6 @@
 """What a command must not write over: the report, the pack or the cells of another run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.api.errors import InvalidConfig
@@ -59,26 +59,46 @@ def refuse_other_pack(
 
 
 def refuse_other_merge(sources: Sequence[Path], out: Path) -> None:
-    """Refuse to merge runs into another one, or runs that are not ranked alike.
+    """Refuse to merge runs into another one, or runs that one report cannot show.
 
     Raises:
-        InvalidConfig: The folder holds cells of none of them, or one of two presets ranks alone.
+        InvalidConfig: The folder holds cells of none of them, one of two presets ranks alone, or a
+            variant is a change of two bases.
     """
     if (out / "ledger").is_dir() and _cells([out]) - _cells(sources):
         raise InvalidConfig(
             f"report: {out} is another run, and cells of others would join it; --merge needs a "
             "new or empty folder: give another --out."
         )
-    presets: dict[bool, str] = {}
-    for source in sources:
-        held = RunCatalog.from_json(as_object(open_run(source).read_json(CATALOG)))
-        if held.preset:
-            presets.setdefault(held.ranks, held.preset)
+    catalogs = {
+        source: RunCatalog.from_json(as_object(open_run(source).read_json(CATALOG)))
+        for source in sources
+    }
+    presets = {held.ranks: held.preset for held in reversed(catalogs.values()) if held.preset}
     if len(presets) == 2:
         raise InvalidConfig(
             f"report: cells of the preset {presets[False]} are too small to be ranked beside those "
             f"of {presets[True]}; report the runs apart."
         )
+    _refuse_other_bases(catalogs)
+
+
+def _refuse_other_bases(catalogs: Mapping[Path, RunCatalog]) -> None:
+    """Refuse ablations of which a variant is in two tables: a catalog has one base for each.
+
+    Raises:
+        InvalidConfig: Two of them have such a variant.
+    """
+    known: dict[str, tuple[Path, str]] = {}
+    for source, catalog in catalogs.items():
+        for variant, base in catalog.bases.items():
+            first, other = known.setdefault(variant, (source, base))
+            if other != base:
+                raise InvalidConfig(
+                    f"report: {first} holds an ablation of {other} and {source} one of {base}, and "
+                    f"the table of {base} would lose the variants that are changes of both, as "
+                    f"{variant}; report the runs apart."
+                )
 
 
 def _cells(runs: Sequence[Path]) -> set[str]:

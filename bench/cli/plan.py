@@ -89,35 +89,10 @@ def plan_text(options: "RunOptions", base: str = "", axis: str = "") -> str:
     for cell in made.cells:
         refuse_missing_device(cell.device)
     lacking = lacking_data(made.quality, options.data_directory)
-    refused = _refused(made)
+    refused = {one.cell.label: one.refused for one in made.quality if one.refused}
     if options.as_json:
         return _as_json(made, lacking, refused)
-    return _as_lines(made, lacking, refused)
-
-
-def _refused(made: "Plan") -> dict[str, str]:
-    """Why cells will be refused, by their label, as far as it is known before anything is built."""
-    from bench.api import registry
-    from bench.api.backbone import BACKBONES
-    from bench.api.call import regime_of
-    from bench.api.selector import parse
-    from bench.api.task import TASKS
-    from bench.training.refusals import cell_refusal
-
-    reasons: dict[tuple[str, ...], str | None] = {}
-    found = {}
-    for planned in made.quality:
-        cell = planned.cell
-        place = (cell.variant, cell.task, cell.backbone, cell.slot)
-        if place not in reasons:
-            backbone = parse(cell.backbone)
-            network = registry.find(BACKBONES, backbone.name).target
-            regime = network.regimes.get(cell.slot) or regime_of(cell.slot)
-            task = registry.find(TASKS, parse(cell.task).name).target
-            reasons[place] = cell_refusal(planned.spec, task, backbone, regime)
-        if reason := reasons[place]:
-            found[cell.label] = reason
-    return found
+    return _as_lines(made, lacking)
 
 
 def _as_json(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str]) -> str:
@@ -133,7 +108,7 @@ def _as_json(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str
     )
 
 
-def _as_lines(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, str]) -> str:
+def _as_lines(made: "Plan", lacking: Mapping[str, str]) -> str:
     from bench.running.durations import spoken
     from bench.running.presets import find_preset
     from reports.numbers import counted
@@ -144,10 +119,11 @@ def _as_lines(made: "Plan", lacking: Mapping[str, str], refused: Mapping[str, st
     lines += [_by_task(made)] if made.cells else []
     lines += _left_out(made)
     lines += lacking_lines(made, lacking)
-    lines += _refused_lines(made, refused)
+    lines += _refused_lines(made)
     blind = sum(planned.cell.task in lacking for planned in made.quality)
+    refused = sum(bool(planned.refused) for planned in made.quality)
     notes = [f"{blind} of them without data"] if blind else []
-    notes += [f"{len(refused)} of them refused"] if refused else []
+    notes += [f"{refused} of them refused"] if refused else []
     told = f" ({', '.join(notes)})" if notes else ""
     lines.append(
         f"{len(made.quality)} training{told} and {len(made.speed)} speed cells, "
@@ -191,14 +167,14 @@ def _left_out(made: "Plan") -> list[str]:
     return lines
 
 
-def _refused_lines(made: "Plan", refused: Mapping[str, str]) -> list[str]:
+def _refused_lines(made: "Plan") -> list[str]:
     """A line for each variant and task."""
     lines: dict[str, None] = {}
     for planned in made.quality:
-        if reason := refused.get(planned.cell.label):
+        if planned.refused:
             task = planned.task.text if planned.task else planned.cell.task
             variant = planned.shown_variant or planned.cell.variant
-            lines[f"will be refused: {variant} on {task}: {reason}"] = None
+            lines[f"will be refused: {variant} on {task}: {planned.refused}"] = None
     return [*lines]
 
 

@@ -87,7 +87,7 @@ def report(
     from results.run_path import refuse_no_name_of_a_pack, refuse_what_is_no_run
 
     alone = _task_names(tasks) if tasks else []
-    _refuse(folder, out, whole=not alone, merged=bool(merge))
+    _refuse(folder, out, figures, whole=not alone, merged=bool(merge))
     for one in merge:
         refuse_what_is_no_run(one)
     if pack is not None:
@@ -167,12 +167,15 @@ def _merged(folder: Path, out: Path | None, others: tuple[Path, ...]) -> tuple[P
     return out, [f"different test values, the newest kept: cell {id_}" for id_ in done.differing]
 
 
-def _refuse(folder: Path, out: Path | None, *, whole: bool, merged: bool) -> None:
+def _refuse(
+    folder: Path, out: Path | None, figures: Path | None, *, whole: bool, merged: bool
+) -> None:
     """Refuse what would overwrite the report of another run, or a file of somebody else.
 
     Args:
         folder: The run.
         out: Where to write.
+        figures: The folder of figures.
         whole: Whether every task is reported.
         merged: Whether several runs become one, in a run folder of its own.
     """
@@ -190,3 +193,5 @@ def _refuse(folder: Path, out: Path | None, *, whole: bool, merged: bool) -> Non
         refuse_occupied(folder, out)
     if folder.is_file() and out is None:
         raise InvalidConfig(f"report: {folder} is a pack, which holds no report; give --out.")
+    if figures is not None and figures.exists() and not figures.is_dir():
+        raise InvalidConfig(f"report: {figures} is a file; give --figures a folder.")

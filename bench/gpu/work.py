@@ -31,6 +31,7 @@ from bench.timing.reason import Reason
 from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.timing.slot_block import measure_slots
 from reports.catalog import red_reasons
+from results.row import Status
 
 LARGEST_S = 20.0
 """For one search for the longest sequence (s)."""
@@ -197,11 +198,12 @@ class Workshop:
                     continue
 
                 def measure(left: float, mine: list[PlannedCell] = mine) -> Found:
-                    # what is expected decides when a block is ended
+                    end_s = time.monotonic() + left
+                    # a block may take all of it, whatever was expected
                     share = left / SLACK / len(mine)
                     expected = [replace(one, seconds=share) for one in mine]
-                    self.session.measure(expected)
-                    return self._came_to(mine)
+                    self.session.measure(expected, end_s)
+                    return self._came_to(mine, end_s)
 
                 what = f"{_names(chunk)} at {task}"
                 more = 0.0 if mine[0].cell.impl != "compiled" else COMPILED_S * len(mine)
@@ -298,20 +300,24 @@ class Workshop:
         for one in self._trained():
 
             def train(left: float, one: PlannedCell = one) -> Found:
-                # what is expected decides when a training is ended
-                self.session.train([replace(one, seconds=left / SLACK)])
-                return self._came_to([one])
+                end_s = time.monotonic() + left
+                # a training may take all of it, whatever was expected
+                self.session.train([replace(one, seconds=left / SLACK)], end_s=end_s)
+                return self._came_to([one], end_s)
 
             code = self._code.digest(one.cell)
             yield self._piece("training", one.cell.label, 60.0, train, code, variants=[one.spec])
 
-    def _came_to(self, planned: Sequence[PlannedCell]) -> Found:
+    def _came_to(self, planned: Sequence[PlannedCell], end_s: float) -> Found:
         """Nothing more, or why cells were not finished; what they refuse is a result."""
         newest = self.session.store.ledger().newest()
         for one in planned:
             record = newest.get(one.cell.id)
-            if record is None:
-                return Reason("failed", f"{one.cell.label}: it was not finished")
+            # one of other code counts as none
+            if record is None or self.session.wants(one.cell):
+                # because of another run on this machine, or of its own
+                status: Status = "timeout" if time.monotonic() >= end_s else "failed"
+                return Reason(status, f"{one.cell.label}: it was not finished")
             if record.environmental or record.status in ("timeout", "failed"):
                 return Reason(record.status, f"{one.cell.label}: {record.detail}")
         return None

@@ -8,7 +8,7 @@ from bench.running.code_of_cells import CodeOfCells
 from bench.running.read_files import DataFiles
 from results.row import Record, Status
 
-OTHER_CODE = "the code or the data have changed since; kept by --keep-old and not ranked."
+OTHER_CODE = "the code or the data have changed since, so that it is not ranked."
 
 
 class Finished:

@@ -55,6 +55,11 @@ class KeptResults:
         """Whether a cell is ours now, and not held by another process."""
         return self._store.reserve(cell.id)
 
+    def give_back(self, cells: Iterable[Cell]) -> None:
+        """Leave cells that are ours, and that did not run, to whoever asks for them next."""
+        for cell in cells:
+            self._store.release(cell.id)
+
     def done_elsewhere(self, cell: Cell) -> bool:
         """Whether a cell that is ours was finished before; then it is counted and given back."""
         found = self._store.newest_of(cell.id)

@@ -8,6 +8,7 @@ from bench.api import registry
 from bench.api.axes import PLAIN
 from bench.api.backbone import BACKBONES
 from bench.api.calibration import competitor
+from bench.api.call import regime_of
 from bench.api.cell import Cell
 from bench.api.errors import InvalidConfig, Refused, UnknownName
 from bench.api.options import canonical
@@ -20,9 +21,12 @@ from bench.running.presets import find_preset, sizes_of
 from bench.running.request import CHECK_SEEDS, AskedTask, AskedVariant, Request
 from bench.running.revisions import revisions
 from bench.training.protocol import canonical_protocol, read_protocol
+from bench.training.refusals import cell_refusal
 
 UNKNOWN_S = 60.0
 """Expected of a cell of a task that has no sizes (s)."""
+REFUSED_S = 0.1
+"""Expected of a cell that is refused before anything is built (s)."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class PlannedCell:
     """The variant as it was asked for."""
     seeds: int = 0
     """With how many of the seeds of a run it is trained, the first ones; 0 for all."""
+    refused: str = ""
+    """Why it will be refused, as far as that is known before anything is built; empty otherwise."""
 
     def at(self, seed: int) -> "PlannedCell":
         """The same question under another seed."""
@@ -171,10 +177,10 @@ def quality_cell(
         backbone = canonical_backbone(asked, spec.fixes)
     except Refused:
         backbone = canonical_backbone(asked, {})
-    slots = registry.find(BACKBONES, backbone.name).target.slots
-    slot = request.slot or default_task.slot or slots[0]
-    if slot not in slots:
-        raise UnknownName.among(f"slot of {backbone.name}", slot, slots)
+    network = registry.find(BACKBONES, backbone.name).target
+    slot = request.slot or default_task.slot or network.slots[0]
+    if slot not in network.slots:
+        raise UnknownName.among(f"slot of {backbone.name}", slot, network.slots)
     place = competitor(spec.canonical.show(), backbone.show(), slot)
     protocol = _protocol(request, size, _rate(request, default_task.selector, place))
     cell = Cell(
@@ -194,8 +200,10 @@ def quality_cell(
     check = bool(target.pipeline_check_at(request.sizes, backbone.name))
     # what was asked for holds for every task
     seeds = 0 if request.seeds else CHECK_SEEDS if check else size.seeds
-    asked_task = AskedTask(shown, task)
-    return PlannedCell(cell, _expected(size, protocol, spec), spec, asked_task, seeds=seeds)
+    regime = network.regimes.get(slot) or regime_of(slot)
+    refused = cell_refusal(spec, target, backbone, regime) or ""
+    seconds = REFUSED_S if refused else _expected(size, protocol, spec)
+    return PlannedCell(cell, seconds, spec, AskedTask(shown, task), seeds=seeds, refused=refused)
 
 
 def _rate(request: Request, asked: Selector, place: str) -> float | None:

@@ -1,5 +1,6 @@
 """A run: certificates, then training on all jobs, then timing alone; every result is stored."""
 
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -195,8 +196,19 @@ class Session:
         """Whether a cell would be run: it has not finished, is asked again, or is out of date."""
         return self._results.wants(cell)
 
-    def train(self, planned: Sequence[PlannedCell], repeats: Sequence[int] = ()) -> list[Outcome]:
-        """Train cells that have not finished; returns the outcomes of this call."""
+    def train(
+        self,
+        planned: Sequence[PlannedCell],
+        repeats: Sequence[int] = (),
+        end_s: float = math.inf,
+    ) -> list[Outcome]:
+        """Train cells that have not finished; returns the outcomes of this call.
+
+        Args:
+            planned: The cells.
+            repeats: The number of each trial; none where they are no trials.
+            end_s: When all of them are ended, by `time.monotonic`.
+        """
         todo = self._todo([one.cell for one in planned])
         jobs = []
         for index, one in enumerate(planned):
@@ -218,7 +230,7 @@ class Session:
                 )
             )
         found: list[Outcome] = []
-        for job, result in self._queue.run(jobs, self.jobs, exclusive=False):
+        for job, result in self._queue.run(jobs, self.jobs, exclusive=False, end_s=end_s):
             found += result.outcomes
             model = model_path(self.models, job.cells[0])
             remove_drafts(self.models, model.name)
@@ -277,10 +289,14 @@ class Session:
         """Where trained weights are kept."""
         return self.store.folder / "models"
 
-    def measure(self, planned: Sequence[PlannedCell]) -> None:
+    def measure(self, planned: Sequence[PlannedCell], end_s: float = math.inf) -> None:
         """Time cells that have not finished, block by block, while no other job runs.
 
         Each is timed beside the baseline that its protocol names.
+
+        Args:
+            planned: The cells.
+            end_s: When all of them are ended, by `time.monotonic`.
         """
         cells = [one.cell for one in planned]
         seconds = {one.cell.id: one.seconds for one in planned}
@@ -296,7 +312,7 @@ class Session:
                 expected = sum(seconds[cell.id] for cell in wanted)
                 least_s = LEAST_TIMEOUT_S if self.patient else 0.0
                 jobs.append(speed_job(wanted, reference, expected, least_s))
-        for _ in self._queue.run(jobs, 1, exclusive=True):
+        for _ in self._queue.run(jobs, 1, exclusive=True, end_s=end_s):
             pass
 
 

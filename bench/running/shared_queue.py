@@ -1,5 +1,7 @@
 """Jobs on their way to an executor; other processes may take cells of the same run folder."""
 
+import math
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -49,7 +51,7 @@ class SharedQueue:
         self._queue: deque[Job] = deque()
 
     def run(
-        self, jobs: list[Job], at_once: int, *, exclusive: bool
+        self, jobs: list[Job], at_once: int, *, exclusive: bool, end_s: float = math.inf
     ) -> Iterator[tuple[Job, JobResult]]:
         """Do jobs, and give each with its result once that is stored.
 
@@ -57,6 +59,7 @@ class SharedQueue:
             jobs: What to do.
             at_once: How many run at a time.
             exclusive: Whether nothing else may run on this machine, as for timing.
+            end_s: When all of them are ended, by `time.monotonic`.
         """
         if not jobs:
             return
@@ -67,7 +70,9 @@ class SharedQueue:
         try:
             with (
                 machine_lock(exclusive=exclusive, say=display.say, instead=instead),
-                closing(self._executor.run(self._take(display), at_once, display.watch)) as done,
+                closing(
+                    self._executor.run(self._in_time(display, end_s), at_once, display.watch)
+                ) as done,
             ):
                 for job, result in done:
                     if result.died and len(job.cells) > 1:
@@ -88,6 +93,23 @@ class SharedQueue:
         alone = [_part(replace(job, seconds=2 * job.seconds), [cell]) for cell in job.cells]
         self._queue.extend(alone)
         return alone
+
+    def _in_time(self, display: Display, end_s: float) -> Iterator[Job | None]:
+        """Take jobs with the time that is left when they start; what has none is given back.
+
+        Waiting for the lock of the machine, or for another job, may have taken some of it.
+        """
+        for job in self._take(display):
+            left = end_s - time.monotonic()
+            if job is None:
+                if left <= 0:
+                    return  # what another process still holds
+                yield None
+            elif left > 0:
+                yield replace(job, timeout_s=min(job.timeout_s, left))
+            else:
+                self._results.give_back(job.cells)
+                display.finish(job, "no time left")
 
     def _take(self, display: Display) -> Iterator[Job | None]:
         """Reserve jobs one by one; what another process holds is looked at again later."""

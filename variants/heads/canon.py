@@ -99,11 +99,15 @@ class CanonHeads(JoinedHeads):
         """Add sums of earlier states, project, add sums of earlier projections, split."""
         kept: dict[str, Tensor | Tree] = {}
         if self.before is not None:
-            x, kept["before"] = _canon(x, mask, leaf(past, "before"), self.before)
-        made = torch.cat((self.to_query(x), self.to_key(x), self.to_value(x)), -1)
+            sums, kept["before"] = _sums(x, mask, leaf(past, "before"), self.before)
+            x = x + sums
+        made = [self.to_query(x), self.to_key(x), self.to_value(x)]
         if self.behind is not None:
-            made, kept["behind"] = _canon(made, mask, leaf(past, "behind"), self.behind)
-        query, key, value = (self._split(part) for part in made.chunk(3, -1))
+            joined = torch.cat(made, -1)
+            sums, kept["behind"] = _sums(joined, mask, leaf(past, "behind"), self.behind)
+            # part by part, so that a cache of keys holds no memory of queries
+            made = [part + more for part, more in zip(made, sums.chunk(3, -1), strict=True)]
+        query, key, value = map(self._split, made)
         return query, Source(key, value, mask, tokens), kept
 
     def oracle_own(
@@ -120,16 +124,16 @@ class CanonHeads(JoinedHeads):
         return query, key, value
 
 
-def _canon(
+def _sums(
     x: Float[Tensor, "B L n"],
     mask: Bool[Tensor, "B L"] | None,
     past: Float[Tensor, "B m n"],
     taps: Float[Tensor, "n k"],
 ) -> tuple[Float[Tensor, "B L n"], Float[Tensor, "B m n"]]:
-    """The vectors with their sums, and the last ones for the next call."""
+    """What is added to the vectors, and the last ones for the next call."""
     wide = torch.cat((past, without_padding(x, mask)), 1)
     sums = functional.conv1d(wide.mT, taps.unsqueeze(1), groups=len(taps)).mT
-    return x + sums, last_real(wide, mask, past.shape[1])
+    return sums, last_real(wide, mask, past.shape[1])
 
 
 def _oracle_canon(vectors: list[Tensor], taps: nn.Parameter | None) -> list[Tensor]:

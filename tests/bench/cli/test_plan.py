@@ -124,12 +124,16 @@ def test_a_plan_of_an_ablation_refuses_what_no_ablation_has(call, words, sentenc
 
 def test_a_plan_says_what_will_be_refused(call):
     words = ["plan", "--variants", "mocha,dot", "--tasks", "recall", "--preset", "smoke"]
+    words += ["--no-speed"]
     code, out, _ = call(*words)
     assert code == 0
     assert "will be refused: mocha on recall: mocha: a monotonic walk needs the whole" in out
     assert "3 training (1 of them refused)" in out
-    refused = json.loads(call(*words, "--json")[1])["refused"]
-    assert [label.split(" @ ")[2].split()[0] for label in refused] == ["mocha"]
+    found = json.loads(call(*words, "--json")[1])
+    assert [label.split(" @ ")[2].split()[0] for label in found["refused"]] == ["mocha"]
+    alone = json.loads(call(*words[:2], "dot", *words[3:], "--json")[1])
+    # what is refused takes hardly any time
+    assert found["expected_s"] == pytest.approx(alone["expected_s"], abs=0.11)
 
 
 def test_a_device_that_is_not_here_is_refused_before_anything_runs(call, tmp_path, monkeypatch):

@@ -165,6 +165,18 @@ def test_a_folder_that_holds_something_else_is_not_overwritten(call, finished, t
     assert notes.read_text() == "my notes\n"
 
 
+def test_a_file_in_the_place_of_figures_is_refused_before_the_report_is_written(
+    call, finished, tmp_path
+):
+    taken = tmp_path / "taken"
+    taken.write_text("mine\n")
+    code, out, err = call("report", finished, "--out", tmp_path / "page", "--figures", taken)
+    assert (code, out) == (2, "")
+    assert err == f"report: {taken} is a file; give --figures a folder.\n"
+    assert not (tmp_path / "page").exists()
+    assert taken.read_text() == "mine\n"
+
+
 def test_the_report_of_another_run_is_not_overwritten(call, finished, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(finished, other)
@@ -243,6 +255,31 @@ def test_runs_of_which_one_is_not_ranked_are_not_merged(call, finished, tmp_path
         assert code == 2
         assert "cells of the preset smoke are too small to be ranked beside those of quick" in err
         assert not (tmp_path / "both").exists()
+
+
+def test_ablations_of_two_bases_that_share_a_changed_variant_are_not_merged(
+    call, finished, tmp_path
+):
+    """A catalog has one base for each variant, so the table of the other one would lose it."""
+    folders = [shutil.copytree(finished, tmp_path / name) for name in ("first", "second", "third")]
+    changes = (("scaled_dot", "dot"), ("general", "dot"), ("general", "scaled_dot"))
+    for folder, (base, variant) in zip(folders, changes, strict=True):
+        catalog = json.loads((folder / "catalog.json").read_text())
+        change = {"base": base, "axis": "score", "value": "x"}
+        catalog["variants"][variant]["ablation"] = change
+        (folder / "catalog.json").write_text(json.dumps(catalog))
+    first, second, third = folders
+    code, out, err = call("report", first, "--merge", second, "--out", tmp_path / "both")
+    assert (code, out) == (2, "")
+    assert err == (
+        f"report: {first} holds an ablation of scaled_dot and {second} one of general, and the "
+        "table of general would lose the variants that are changes of both, as dot; report the "
+        "runs apart.\n"
+    )
+    assert not (tmp_path / "both").exists()
+    for one in (first, second):  # no variant is a change of two bases
+        asked = ("report", one, "--merge", third, "--out", tmp_path / f"{one.name}-merged")
+        assert call(*asked)[0] == 0
 
 
 def test_a_page_of_claims_takes_no_other_folder(call, finished, tmp_path):

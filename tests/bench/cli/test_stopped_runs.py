@@ -92,3 +92,30 @@ def test_signals_are_what_they_were_after_a_run_that_ends_by_itself(
     assert run("--out", tmp_path / "broken") == 2
     assert "broken on purpose" in capsys.readouterr().err
     assert {one: signal.getsignal(one) for one in before} == before
+
+
+def test_a_run_that_is_stopped_before_it_asks_for_a_cell_has_marked_what_it_reuses_of_other_code(
+    tmp_path, monkeypatch, capsys, fresh_registry
+):
+    """Certificates are computed first, and times are taken last."""
+    source, folder = tmp_path / "source", tmp_path / "run"
+    assert run("--out", source) == 0
+    (line,) = (one for one in Store(source).records() if one.cell["variant"] == "dot")
+    (file,) = (source / "ledger").glob("*.jsonl")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(line.code, "0" * len(line.code)), encoding="utf-8")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "train", full)
+        for _ in range(2):  # the same command goes on, and takes nothing twice
+            assert run("--out", folder, "--reuse", source) == 1
+            found = {one.cell["variant"]: one.status for one in Store(folder).records()}
+            assert found == {"dot": "other_code", "general": "ok", "scaled_dot": "ok"}
+    assert run("--out", folder, "--reuse", source) == 0
+    after = {one.cell["variant"]: one for one in Store(folder).records()}
+    assert {one.status for one in after.values()} == {"ok"}
+    assert after["dot"].code == line.code, "it was trained again"
+    assert after["dot"].finished >= line.finished

@@ -105,6 +105,32 @@ def test_what_waited_for_the_machine_has_only_the_time_that_is_left(monkeypatch)
     assert given == [10.0], "begun when the time was over"
 
 
+@pytest.mark.parametrize("kind", ["speed", "training"])
+def test_cells_that_waited_for_the_machine_have_only_the_time_that_is_left(monkeypatch, kind):
+    now, ends = [100.0], []
+
+    def busy(planned, end_s):
+        ends.append(end_s)
+        now[0] += 60.0
+
+    monkeypatch.setattr(work, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    ledger = SimpleNamespace(newest=dict)
+    session = SimpleNamespace(
+        train=busy,
+        measure=busy,
+        wants=lambda cell: True,
+        store=SimpleNamespace(ledger=lambda: ledger),
+    )
+    asked = Request(variants="dot", dtype="bfloat16", preset="smoke")
+    pieces = Workshop(REHEARSAL, asked, session).pieces()
+    piece = next(one for one in pieces if one.name.startswith(kind))
+    found = piece.work(60.0)
+    assert ends == [160.0]
+    assert found.status == "timeout"
+    assert "was not finished" in found.detail
+    assert piece.work(61.0).status == "failed"
+
+
 def names_of_pieces():
     asked = Request(variants="dot,additive", dtype="bfloat16", preset="smoke")
     return [one.name for one in Workshop(REHEARSAL, asked, session=None).pieces()]

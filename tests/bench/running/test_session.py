@@ -8,8 +8,10 @@ import json
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -19,7 +21,7 @@ from bench.api.resolve import resolve
 from bench.conformance import RunsOn
 from bench.conformance.certificate import Certificate
 from bench.running import machine_lock as locks
-from bench.running import runner, source_code
+from bench.running import runner, shared_queue, source_code
 from bench.running.job import Job, JobResult, Outcome
 from bench.running.machine_lock import lock_file
 from bench.running.plan import plan
@@ -208,6 +210,33 @@ def test_a_cell_that_another_process_finishes_meanwhile_is_not_run(start, made, 
     assert session.tally.counts == {"ok": 3}
     assert session.tally.before == {"refused": 1}
     assert "[4/4] done elsewhere" in session.stream.getvalue()
+
+
+def test_what_must_end_has_the_time_that_is_left_once_the_machine_is_free(start, made, monkeypatch):
+    """A piece of `bench gpu` waited for the lock, and had all of its time after that."""
+    now = [0.0]
+
+    @contextmanager
+    def machine_lock(**_):
+        now[0] += 50.0
+        yield
+
+    def answer(job):
+        now[0] += 6.0
+        return "ok"
+
+    monkeypatch.setattr(shared_queue, "machine_lock", machine_lock)
+    monkeypatch.setattr(shared_queue, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    session = start(answer)
+    session.train(made.quality, end_s=60.0)
+    assert [job.timeout_s for job in session.executor.done] == [10.0, 4.0]
+    assert session.stream.getvalue().count("no time left") == 2
+    again = start(answer)
+    again.train(made.quality)
+    assert len(again.executor.done) == 2, "what had no time is free for the next run"
+    timed = start(answer)
+    timed.measure(made.speed, end_s=now[0] + 51.0)
+    assert [job.timeout_s for job in timed.executor.done] == [1.0]
 
 
 def test_a_block_of_timed_cells_leaves_out_what_another_process_holds(start, made, hold):

@@ -64,6 +64,17 @@ def test_calls_of_any_length_continue_the_sums(at, kernel):
         torch.testing.assert_close(answer(slot, x, split), whole, **NEAR)
 
 
+@pytest.mark.parametrize("at", ["a", "b", "ab"])
+def test_a_cache_holds_no_queries_of_the_prompt(at):
+    """Keys that are views of all that was made keep the memory of its queries, too."""
+    slot, x = build(f",at={at}"), draw()
+    with torch.no_grad():
+        _, attended = slot.attend(x, None, slot.start(None, x), own=(x, None, None))
+    source = attended.state.cache.source
+    for kept in (source.key, source.value):
+        assert kept.untyped_storage().nbytes() == kept.nbytes
+
+
 @pytest.mark.parametrize(("at", "reach"), [("a", 4), ("b", 4), ("ab", 7)])
 def test_a_query_sees_no_more_states_than_its_sums_have(at, reach):
     slot = build(f",at={at}")
