@@ -1,6 +1,6 @@
 """Attention as a module of a user's own model: one call, masks checked, `train()` and `eval()`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Unpack
 
@@ -17,6 +17,14 @@ from bench.api.noise import Noise
 from bench.api.slot import Slot
 from bench.api.source import Memory, State, Tree
 from bench.api.variant import Variant
+from variants.checked_tensors import (
+    Asked,
+    expect_all,
+    expect_declared,
+    expect_tensor,
+    expect_values,
+    expect_vectors,
+)
 
 EXTRAS: Mapping[Capability, str] = MappingProxyType(
     {"token_extras": "word", "relations": "relation"}
@@ -76,7 +84,7 @@ class Attention(Slot):
                 tensor has another shape.
         """
         regime = self.heads.dims.regime
-        _expect_vectors("the queries", x, self.heads.dims.model_width)
+        expect_vectors("the queries", x, self.heads.dims.model_width)
         own = regime in ("causal", "self")
         if own and source is not None and source is not x:
             raise InvalidConfig(
@@ -109,7 +117,8 @@ class Attention(Slot):
         """
         if self.heads.dims.regime == "causal":
             own = (x, mask, tokens)
-            return self.attend(x, None, self.start(None, x), own=own, below=below, **call)
+            state = self.start(None, x)
+            return self._answer(x, None, state, whole=True, own=own, below=below, **call)
         memory = self.prepare(source, mask, tokens)
         return self.attend(x, memory, self.start(memory, x), **call)
 
@@ -123,10 +132,12 @@ class Attention(Slot):
         """Project a source and let the variant prepare it; see `Slot.prepare`.
 
         Raises:
-            InvalidConfig: There is nothing to attend to, the mask is no mask, or the source has
-                another shape.
+            InvalidConfig: There is nothing to attend to, the mask is no mask, or the source or its
+                values have another shape.
         """
-        _expect_vectors("the source", x, self.source_width)
+        expect_vectors("the source", x, self.source_width)
+        if values is not None:
+            expect_values(values, x)
         return super().prepare(x, key_mask(mask, x), tokens, values)
 
     def attend(
@@ -143,21 +154,45 @@ class Attention(Slot):
 
         Raises:
             InvalidConfig: There is nothing to attend to, the mask is no mask, queries have another
-                shape or another number of rows than their source, or a declared input is missing.
+                shape or another number of rows than their source, pooling has more than one query,
+                or a declared input is missing or has another shape, type or range.
             Refused: A layer below is read, and what it attended to is missing.
+        """
+        whole = memory is not None
+        return self._answer(x, memory, state, whole=whole, own=own, below=below, **call)
+
+    def _answer(
+        self,
+        x: Float[Tensor, "B L D"],
+        memory: Memory | None,
+        state: State,
+        *,
+        whole: bool,
+        own: tuple[Tensor, Tensor | None, Tensor | None] | None = None,
+        below: Memory | None = None,
+        **call: Unpack[AttendOptions],
+    ) -> tuple[Float[Tensor, "B L Dv"], Attended]:
+        """`attend`, where it is known whether more keys come later.
+
+        Args:
+            x: The next vectors that ask.
+            memory: What `prepare` made of a source; None under causal self-attention.
+            state: What the previous call returned.
+            whole: Whether no more keys come later.
+            own: Sequence, mask and tokens under causal self-attention.
+            below: What the layer of `link` attended to.
+            call: How to answer.
         """
         if self.link is not None and below is None:
             raise Refused(
                 f"this layer reads layer {self.link.layer}; hand on what that one attended to as "
                 "`below`, which it returns as `memory` under want_memory=True."
             )
-        _expect_vectors("the queries", x, self.heads.dims.model_width)
-        if memory is not None and memory.source.key.shape[0] != x.shape[0]:
-            raise InvalidConfig(
-                f"queries have {x.shape[0]} rows and their source has "
-                f"{memory.source.key.shape[0]}; hand on one source for each row of queries."
-            )
-        _expect_extras(self._declared, call.get("extras"))
+        self._expect_queries(x, memory, state)
+        rows, queries, _ = x.shape
+        keys = state.offset + queries if memory is None else memory.num_keys
+        asked = Asked(rows, queries, keys, whole)
+        expect_declared(self._declared, call.get("extras"), asked, self.variant.dims)
         if own is not None:
             own = (own[0], key_mask(own[1], own[0]), own[2])
         if self.training and call.get("read") is None:
@@ -168,30 +203,20 @@ class Attention(Slot):
             call["noise"] = _noise()
         return super().attend(x, memory, state, own=own, below=below, **call)
 
-
-def _expect_vectors(what: str, x: Tensor, width: int) -> None:
-    """Refuse what is no batch of sequences of vectors of this width.
-
-    Raises:
-        InvalidConfig: It has another shape.
-    """
-    if x.dim() != 3 or x.shape[2] != width:
-        raise InvalidConfig(
-            f"{what} must have shape (batch, length, {width}), got {tuple(x.shape)}."
-        )
-
-
-def _expect_extras(names: Iterable[str], extras: Tree | None) -> None:
-    """Refuse a call without an input of its queries that the attention reads.
-
-    Raises:
-        InvalidConfig: One is missing.
-    """
-    for name in names:
-        if name not in (extras or {}):
+    def _expect_queries(self, x: Tensor, memory: Memory | None, state: State) -> None:
+        """Refuse queries that do not fit the attention or their source."""
+        dims = self.heads.dims
+        expect_vectors("the queries", x, dims.model_width)
+        if memory is not None and memory.source.key.shape[0] != x.shape[0]:
             raise InvalidConfig(
-                f'this attention reads "{name}" of each query; hand it on as '
-                f'extras={{"{name}": ...}}.'
+                f"queries have {x.shape[0]} rows and their source has "
+                f"{memory.source.key.shape[0]}; hand on one source for each row of queries."
+            )
+        count = state.offset + x.shape[1]
+        if dims.regime == "pool" and count > 1:
+            raise InvalidConfig(
+                f'this attention was built with regime="pool" and answers one query, got {count}; '
+                'build it with regime="cross" to ask several.'
             )
 
 
@@ -199,12 +224,14 @@ def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
     """Check a mask of what is attended to, and make it one of truth values.
 
     Raises:
-        InvalidConfig: It has another shape, other values than 0 and 1, or padding on the left.
+        InvalidConfig: It is no tensor, or has another shape, other values than 0 and 1, or padding
+            on the left.
     """
     if x.shape[1] == 0:
         raise InvalidConfig("there is nothing to attend to: the source has no positions.")
     if mask is None:
         return None
+    expect_tensor("the mask", mask)
     if mask.shape != x.shape[:2]:
         raise InvalidConfig(
             f"the mask must have shape {tuple(x.shape[:2])}, one value for each vector that is "
@@ -223,15 +250,6 @@ def key_mask(mask: Tensor | None, x: Tensor) -> Tensor | None:
         "are counted from the first vector.",
     )
     return mask
-
-
-def expect_all(holds: Tensor, sentence: str) -> None:
-    """Raise unless all hold; in compiled code and on an accelerator without waiting for it."""
-    if holds.is_cpu and not torch.compiler.is_compiling():
-        if not bool(holds.all()):
-            raise InvalidConfig(sentence)
-    else:
-        torch._assert_async(holds.all(), sentence)
 
 
 def _noise() -> Noise:

@@ -5,7 +5,9 @@ A variant with plain multi-head projections has the same state, too: weights of
 """
 
 import copy
+from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any, TypedDict, Unpack
 
 import torch
@@ -15,8 +17,9 @@ from torch.nn import functional
 
 from bench.api.call import AttendOptions, Call
 from bench.api.chain import Chain
-from bench.api.errors import InvalidConfig, Refused, UnknownName
-from variants.attention import Attention, expect_all
+from bench.api.errors import BenchError, InvalidConfig, Refused, UnknownName
+from variants.attention import Attention
+from variants.checked_tensors import expect_all, expect_tensor
 from variants.heads.multi import MultiHeads
 from variants.multihead_masks import (
     GivenMasks,
@@ -102,20 +105,7 @@ class MultiheadAttention(nn.Module):
         self.causal, self.cross = options.get("causal", False), options.get("cross", False)
         if self.causal and self.cross:
             raise Refused("attention to another sequence has no causal order; leave one out.")
-        source_dim = options.get("kdim") or embed_dim
-        if (options.get("vdim") or embed_dim) != source_dim:
-            raise Refused("keys and values come from states of one width; kdim and vdim are equal.")
-        if source_dim != embed_dim and not self.cross:
-            raise Refused("keys of another width are another sequence; build it with cross=True.")
-        self.attention = build(
-            variant,
-            dim=embed_dim,
-            heads=num_heads,
-            source_dim=source_dim,
-            regime="causal" if self.causal else "cross" if self.cross else "self",
-            projection_bias=options.get("bias", True),
-            attention_only=options.get("attention_only", False),
-        )
+        self.attention = _built(variant, embed_dim, num_heads, options)
         beneath = self.attention.variant
         if self.dropout and not beneath.editable:
             raise Refused(f"{variant} has no weights that could be dropped; use dropout=0.")
@@ -165,8 +155,9 @@ class MultiheadAttention(nn.Module):
         Raises:
             Refused: Query, key and value are not the same sequence, though the module is
                 self-attention; or the variant cannot follow the mask.
-            InvalidConfig: A mask has another shape.
+            InvalidConfig: What is given is no tensor, or has another shape.
         """
+        _expect_tensors(query, key, value, key_padding_mask, attn_mask)
         if not self.cross and (key is not query or value is not query):
             raise Refused(
                 "this module is self-attention: query, key and value must be one tensor; build it "
@@ -289,6 +280,25 @@ class MultiheadAttention(nn.Module):
         return output, found.weights
 
 
+def _expect_tensors(
+    query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None
+) -> None:
+    """Refuse what is no tensor, and values that are not one vector for each key.
+
+    Raises:
+        InvalidConfig: One is no tensor, or the value has another shape than the key.
+    """
+    for name, given in (("query", query), ("key", key), ("value", value)):
+        expect_tensor(name, given)
+    for name, hides in (("key_padding_mask", padding), ("attn_mask", mask)):
+        if hides is not None:
+            expect_tensor(name, hides)
+    if value.shape != key.shape:
+        raise InvalidConfig(
+            f"value must have the shape of key, {tuple(key.shape)}, got {tuple(value.shape)}."
+        )
+
+
 def _adds(mask: Tensor, said: GivenMasks) -> bool:
     """Whether a mask adds to energies, or learns to from zeros on."""
     return mask.requires_grad or bool(said.added.any())
@@ -304,9 +314,53 @@ def _expect_known(options: MultiheadOptions) -> None:
     for name in options:
         if name not in MultiheadOptions.__annotations__:
             raise UnknownName.among("option", name, MultiheadOptions.__annotations__)
-    dropout = options.get("dropout", 0.0)
-    if not 0 <= dropout <= 1:
+    dropout: object = options.get("dropout", 0.0)
+    if not isinstance(dropout, Real) or not 0 <= float(dropout) <= 1:
         raise InvalidConfig(f"dropout is a probability, from 0 to 1, got {dropout!r}.")
+
+
+def _built(variant: str, embed_dim: int, num_heads: int, options: MultiheadOptions) -> Attention:
+    """Build the attention; where it is refused, say which option helps, if one does.
+
+    Raises:
+        Refused: The options do not go together, or the variant cannot stand there.
+    """
+    source_dim, value_dim = options.get("kdim") or embed_dim, options.get("vdim") or embed_dim
+    cross = options.get("cross", False)
+    if value_dim != source_dim:
+        raise Refused(
+            f"keys and values come from states of one width, got kdim={source_dim} and "
+            f"vdim={value_dim}; give both the same, and cross=True if it is not embed_dim."
+        )
+    if source_dim != embed_dim and not cross:
+        raise Refused("keys of another width are another sequence; build it with cross=True.")
+    asked = "causal" if options.get("causal", False) else "cross" if cross else "self"
+    made = partial(
+        build,
+        variant,
+        dim=embed_dim,
+        heads=num_heads,
+        source_dim=source_dim,
+        projection_bias=options.get("bias", True),
+        attention_only=options.get("attention_only", False),
+    )
+    try:
+        return made(regime=asked)
+    except Refused as reason:
+        for regime in ("self", "causal", "cross"):
+            if regime != asked and _stands(partial(made, regime=regime)):
+                remedy = f"without {asked}" if regime == "self" else f"with {regime}=True"
+                raise Refused(f"{str(reason).rstrip('.')}; build it {remedy}.") from None
+        raise
+
+
+def _stands(made: Callable[[], Attention]) -> bool:
+    """Whether something is built and not refused."""
+    try:
+        made()
+    except BenchError:
+        return False
+    return True
 
 
 def _drop(probability: float, weights: Tensor, _: Call) -> Tensor:

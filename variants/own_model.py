@@ -80,15 +80,9 @@ def build(  # noqa: PLR0913 - what a place has, by keyword
     if regime not in REGIMES:
         raise UnknownName.among("regime", regime, REGIMES)
     code = impl_of(impl)
-    for name, value in (("dim", dim), ("heads", heads), ("source_dim", source_dim)):
-        _expect_at_least(1, name, value)
-    for name, value in (
-        ("source_vocab", source_vocab),
-        ("word_dim", word_dim),
-        ("relations", relations),
-        ("layers_below", layers_below),
-    ):
-        _expect_at_least(0, name, value)
+    _expect_at_least(1, dim=dim, **_given(heads=heads, source_dim=source_dim))
+    more = _given(layers_below=layers_below)
+    _expect_at_least(0, source_vocab=source_vocab, word_dim=word_dim, relations=relations, **more)
     if regime in ("causal", "self") and source_dim not in (None, dim):
         raise InvalidConfig(
             f'with regime="{regime}" what is attended to are the queries, of width {dim}; leave '
@@ -136,10 +130,11 @@ def build_loss(
 
     Raises:
         UnknownName: No such loss.
-        InvalidConfig: An option has a wrong value.
+        InvalidConfig: An option has a wrong value, or a width has no meaning.
         Refused: The loss has no meaning outside of a network of the bench, or needs a width.
     """
     load_all()
+    _expect_at_least(0, source_dim=source_dim, state_dim=state_dim, word_dim=word_dim)
     sizes = LossSizes(source=source_dim, states=state_dim, embedded=word_dim)
     return AttentionLoss(registry.make(LOSSES, parse(selector)), sizes)
 
@@ -171,13 +166,14 @@ def build_output(
 
     Raises:
         UnknownName: No such output.
-        InvalidConfig: An option has a wrong value, or the unknown word is not in the vocabulary.
+        InvalidConfig: An option has a wrong value, a width has no meaning, or the unknown word is
+            not in the vocabulary.
         Refused: The output is more than a layer, because it feeds the decoder.
     """
     load_all()
-    for name, value in (("vocab", vocab), ("state_dim", state_dim), ("context_dim", context_dim)):
-        _expect_at_least(1, name, value)
-    if not 0 <= unk < vocab:
+    _expect_at_least(1, vocab=vocab, state_dim=state_dim, context_dim=context_dim)
+    _expect_at_least(0, word_dim=word_dim, unk=unk, **_given(source_dim=source_dim))
+    if unk >= vocab:
         raise InvalidConfig(f"unk must be an id of the vocabulary, 0 to {vocab - 1}, got {unk!r}.")
     sizes = OutputSizes(
         vocab=vocab,
@@ -193,11 +189,19 @@ def build_output(
     return OutputLayer(registry.make(OUTPUTS, chosen, sizes))
 
 
-def _expect_at_least(least: int, name: str, value: int | None) -> None:
-    # a truth value is a whole number to Python
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and (not whole or value < least):
-        raise InvalidConfig(f"{name} must be a whole number of at least {least}, got {value!r}.")
+def _given(**sizes: int | None) -> dict[str, int]:
+    """Those that are not left out."""
+    return {name: value for name, value in sizes.items() if value is not None}
+
+
+def _expect_at_least(least: int, **sizes: int) -> None:
+    for name, value in sizes.items():
+        # a truth value is a whole number to Python
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or value < least:
+            raise InvalidConfig(
+                f"{name} must be a whole number of at least {least}, got {value!r}."
+            )
 
 
 def _refuse_feeding(asked: Selector, source_dim: int) -> None:

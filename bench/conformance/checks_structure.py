@@ -18,6 +18,7 @@ from bench.api.selector import parse
 from bench.api.source import Memory, State
 from bench.conformance.below import Handed, draw_below
 from bench.conformance.certificate import CheckFailed
+from bench.conformance.checked_energies import energies_of_the_contract
 from bench.conformance.compare import LOOPS, expect, expect_near, expect_same, leaves_of
 from bench.conformance.place import (
     KEYS,
@@ -38,7 +39,8 @@ def shapes(subject: Placed) -> None:
     _, heads, length, _ = question.query.shape
     for mode in every_mode(subject):
         path = Walkthrough(subject, question, mode)
-        path.step(length)
+        with energies_of_the_contract(subject.variant, f"{mode}"):
+            path.step(length)
         found = path.joined()
         width = subject.slot.heads.dims.value_width
         _has_shape(found.output, (ROWS, heads, length, width), f"{mode}: the output")

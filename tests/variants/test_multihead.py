@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import re
 import subprocess
 import sys
 
@@ -171,8 +172,9 @@ def test_what_a_module_cannot_do_is_said_in_a_sentence():
         variants.as_multihead("mha", 8, 2, kdim=6, vdim=6)
     with pytest.raises(Refused, match="snail returns 16 numbers for each query, because its heads"):
         variants.as_multihead("snail", 8, 1, causal=True)
-    with pytest.raises(Refused, match="states of one width"):
-        variants.as_multihead("mha", 8, 2, kdim=6, cross=True)
+    for options in ({"kdim": 6}, {"kdim": 6, "cross": True}):
+        with pytest.raises(Refused, match="kdim=6 and vdim=8; give both the same, and cross=True"):
+            variants.as_multihead("mha", 8, 2, **options)
     mine = pair()[1]
     with pytest.raises(InvalidConfig, match="attn_mask must have shape"):
         mine(x, x, x, attn_mask=torch.zeros(5, 4))
@@ -180,6 +182,57 @@ def test_what_a_module_cannot_do_is_said_in_a_sentence():
         mine(x, x, x, key_padding_mask=torch.zeros(5, 4))
     with pytest.raises(InvalidConfig, match="truth values or numbers"):
         mine(x, x, x, attn_mask=torch.zeros(2, 2, dtype=torch.long))
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "remedy"),
+    [
+        ("gla", {}, "with causal=True"),
+        ("gla", {"cross": True}, "with causal=True"),
+        ("location_aware", {}, "with cross=True"),
+        ("shaw_rpr", {"cross": True}, "without cross"),
+    ],
+)
+def test_a_variant_that_stands_elsewhere_says_which_option_helps(name, options, remedy):
+    with pytest.raises(Refused, match=rf"^{name}: [^.]*; build it {remedy}\.$"):
+        variants.as_multihead(name, 8, 2, **options)
+    words = remedy.removeprefix("with ").split("=")[0]
+    helps = {} if remedy.startswith("without") else {words: True}
+    assert variants.as_multihead(name, 8, 2, **helps) is not None
+
+
+def test_where_no_option_helps_none_is_named():
+    for options in ({}, {"kdim": 4, "vdim": 4, "cross": True}):
+        name = "gla" if options else "sinusoid"
+        with pytest.raises(Refused) as refusal:
+            variants.as_multihead(name, 8, 2, **options)
+        assert "build it" not in str(refusal.value)
+
+
+@pytest.mark.usefixtures("unchecked_annotations")  # users have none
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_value_belongs_to_each_key(batch_first):
+    mine = pair(cross=True, batch_first=batch_first)[1]
+    x, key = drawn(2, 2, 8), drawn(2, 4, 8)
+    for shape in ((1, 4, 8), (2, 3, 8), (2, 4, 6), (4, 8)):
+        sentence = f"value must have the shape of key, (2, 4, 8), got {shape}."
+        with pytest.raises(InvalidConfig, match=f"^{re.escape(sentence)}$"):
+            mine(x, key, drawn(*shape))
+
+
+@pytest.mark.usefixtures("unchecked_annotations")
+def test_what_is_no_tensor_is_refused():
+    mine, x = pair(cross=True, batch_first=True)[1], drawn(2, 5, 8)
+    calls = {
+        "query": ((None, x, x), {}),
+        "key": ((x, x.tolist(), x), {}),
+        "value": ((x, x, None), {}),
+        "key_padding_mask": ((x, x, x), {"key_padding_mask": PADDING.numpy()}),
+        "attn_mask": ((x, x, x), {"attn_mask": [[False] * 5] * 5}),
+    }
+    for name, (given, masks) in calls.items():
+        with pytest.raises(InvalidConfig, match=rf"^{name} must be a torch\.Tensor, got \w+\.$"):
+            mine(*given, **masks)
 
 
 def test_one_sequence_without_a_batch():
@@ -546,7 +599,8 @@ def test_an_option_with_another_name_is_refused_with_the_nearest_one():
         variants.as_multihead("mha", 8, 2, batchfirst=True)
 
 
-@pytest.mark.parametrize("dropout", [-1, 2.0, float("nan")])
+@pytest.mark.usefixtures("unchecked_annotations")
+@pytest.mark.parametrize("dropout", [-1, 2.0, float("nan"), "x", None])
 def test_dropout_is_a_probability(dropout):
     with pytest.raises(InvalidConfig, match="dropout is a probability"):
         variants.as_multihead("mha", 8, 2, dropout=dropout)

@@ -152,6 +152,33 @@ def test_other_sizes_are_whole_numbers_too(wrong, least):
         variants.build("mi_coverage", regime="cross", attention_only=True, **sizes)
 
 
+@pytest.mark.usefixtures("unchecked_annotations")
+@pytest.mark.parametrize(
+    ("wrong", "least"),
+    [
+        ({"vocab": None}, 1),
+        ({"context_dim": 0}, 1),
+        ({"word_dim": -2}, 0),
+        ({"word_dim": "x"}, 0),
+        ({"source_dim": -1}, 0),
+        ({"unk": True}, 0),
+    ],
+)
+def test_sizes_of_an_output_are_whole_numbers(wrong, least):
+    name = next(iter(wrong))
+    sizes = {"vocab": 50, "state_dim": 8, "context_dim": 8, "word_dim": 4, "unk": 3, **wrong}
+    with pytest.raises(InvalidConfig, match=f"^{name} must be a whole number of at least {least}"):
+        variants.build_output("pointer_generator", **sizes)
+
+
+@pytest.mark.usefixtures("unchecked_annotations")
+@pytest.mark.parametrize("wrong", [{"source_dim": -1}, {"state_dim": "x"}, {"word_dim": 2.5}])
+def test_widths_of_a_loss_are_whole_numbers(wrong):
+    name = next(iter(wrong))
+    with pytest.raises(InvalidConfig, match=f"^{name} must be a whole number of at least 0"):
+        variants.build_loss("coverage_loss", **wrong)
+
+
 @pytest.mark.parametrize(
     ("name", "regime", "missing"),
     [("mi_coverage", "cross", "word"), ("relation_aware[head=multi]", "self", "relation")],
@@ -238,6 +265,18 @@ def test_a_source_is_given_exactly_where_it_is_needed():
         variants.build("scaled_dot", dim=8)(x, drawn(1, 3, 8, seed=1))
     with pytest.raises(InvalidConfig, match="needs a source"):
         variants.build("scaled_dot", dim=8, regime="cross")(x)
+
+
+def test_pooling_answers_one_query():
+    attention, source = variants.build("scaled_dot", dim=8, regime="pool"), drawn(2, 4, 8)
+    assert attention(drawn(2, 1, 8), source).shape == (2, 1, 8)
+    sentence = 'answers one query, got {}; build it with regime="cross" to ask several'
+    with pytest.raises(InvalidConfig, match=sentence.format(3)):
+        attention(drawn(2, 3, 8), source)
+    x, memory = drawn(2, 1, 8), attention.prepare(source)
+    _, answer = attention.attend(x, memory, attention.start(memory, x))
+    with pytest.raises(InvalidConfig, match=sentence.format(2)):
+        attention.attend(x, memory, answer.state)
 
 
 DRAWING = [
@@ -334,6 +373,14 @@ for name in sys.argv[1:]:
     exported = torch.export.export(attention, (x,)).module()(x)
     torch.testing.assert_close(compiled, attention(x))
     torch.testing.assert_close(exported, attention(x))
+    torch._dynamo.reset()
+told = {"relation": torch.randint(3, (2, 5, 5))}
+for regime in ("self", "causal"):
+    attention = variants.build("relation_aware", dim=8, heads=2, relations=3, regime=regime).eval()
+    compiled = torch.compile(attention, backend="aot_eager", fullgraph=True)(x, extras=told)
+    exported = torch.export.export(attention, (x,), {"extras": told}).module()(x, extras=told)
+    torch.testing.assert_close(compiled, attention(x, extras=told))
+    torch.testing.assert_close(exported, attention(x, extras=told))
     torch._dynamo.reset()
 """
 COMPILED = ["scaled_dot", "additive", "shaw_rpr", "linear_attention", "entmax15", "lstmn", "cosine"]

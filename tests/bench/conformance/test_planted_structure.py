@@ -13,6 +13,7 @@ from bench.api.call import MixResult
 from bench.api.chain import Chain
 from bench.api.config import Config, IntRange
 from bench.api.normalizer import Normalized
+from bench.api.position import Position
 from bench.api.registry import DefaultTask
 from bench.api.resolve import resolve
 from bench.api.source import leaf
@@ -108,6 +109,33 @@ def test_encoder_outputs_changed_by_prepare(plant):
 
     plant("score", Planted)
     assert "changed" in plant.red("planted", "memory_pure")["memory_pure"]
+
+
+@pytest.mark.usefixtures("unchecked_annotations")  # `bench verify` has no annotations to help it
+def test_energies_of_another_shape(plant):
+    """The sentence names the score, and not what reads its energies next."""
+    plant.score(lambda self, call, features: ScaledDotScore.energy(self, call, features).mT)
+    said = plant.red("planted", "shapes")["shapes"]
+    assert said.startswith(
+        "cross with raw heads: read=train: Planted.energy returns shape (3, 1, 7"
+    )
+    assert said.endswith("not (3, 1, 11, 7) (rows, heads, queries, keys)")
+    plant.score(lambda self, call, features: call.query.sum(-1))
+    assert "returns shape (3, 1, 11), not" in plant.red("planted", "shapes")["shapes"]
+
+
+@pytest.mark.usefixtures("unchecked_annotations")
+@pytest.mark.parametrize("shape", [(1, 1, 0, 0), (3, 1, 0, 0), (1, 1, 1, 0), (2, 1, 0, 0), (0, 0)])
+def test_one_row_and_one_head_of_a_position_may_stand_for_all(plant, shape):
+    def energy(self, call):
+        ends = (call.query.shape[2], call.memory.num_keys)
+        shown = (*shape[:-2], *(n or end for n, end in zip(shape[-2:], ends, strict=True)))
+        return call.query.new_zeros(shown)
+
+    plant("position", type("Planted", (Position,), {"changes_energy": True, "energy": energy}))
+    found = certify("scaled_dot[position=planted]", checks=["shapes"])
+    assert found.green() == (shape in ((1, 1, 0, 0), (3, 1, 0, 0)))
+    assert found.green() or "Planted.energy returns shape" in found.failed["shapes"]
 
 
 def test_a_state_changed_in_place(plant):
