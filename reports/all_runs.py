@@ -6,6 +6,7 @@ from itertools import groupby
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.choices import ABOUT_P, COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
+from reports.evidence import about_baseline, after_training, small_difference
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
 from reports.numbers import counted, p_text, plain
@@ -73,17 +74,25 @@ def _kind(need: Need) -> str:
 def _short_row(need: Need, run: str) -> tuple[TableCell, ...]:
     """A use, its variant, the scores of both, and the run that says so."""
     use, _, variant, score, *_, cost = choice_row(need)
-    kind, base = _kind(need), need.evidence.baseline
-    beside = need.evidence.short_score(base) if base and kind != "baseline" else NO_VALUE
-    told = {"better": f"yes, {p_text(need.p_baseline)}", "other": NO_GAIN, "baseline": NO_VALUE}
+    link = TableCell(text=run, href=f"{run}/{PAGE}")
+    return (use, variant, score, *_beside_baseline(need), cost, link)
+
+
+def _beside_baseline(need: Need) -> tuple[TableCell, TableCell]:
+    """Score of the baseline, and whether the variant is better, with the notes of the long row."""
+    kind, comparison = _kind(need), need.evidence
+    base = comparison.baseline or ""
+    beside = comparison.short_score(base) if base and kind != "baseline" else NO_VALUE
+    if kind != "better":
+        told = NO_GAIN if kind == "other" else NO_VALUE
+        return TableCell(text=beside), TableCell(text=told)
+    notes = (
+        *small_difference(comparison, need.variant, base),
+        *after_training(comparison, need.variant, base),
+    )
     return (
-        use,
-        variant,
-        score,
-        TableCell(text=beside),
-        TableCell(text=told[kind]),
-        cost,
-        TableCell(text=run, href=f"{run}/{PAGE}"),
+        TableCell(text=beside, marks=tuple(about_baseline(need))),
+        TableCell(text=f"yes, {p_text(need.p_baseline)}", marks=notes),
     )
 
 

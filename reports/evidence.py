@@ -96,13 +96,17 @@ def _marks(need: Need, beaten: str | None) -> tuple[str, ...]:
     base = comparison.baseline
     marks = []
     if need.beats_baseline:
-        marks += ["which has no positions"] if need.baseline_lacks_positions else []
-        marks += ["which is not above uniform attention"] if need.baseline_is_uniform else []
-        marks += small_difference(comparison, variant, base or "")
+        marks += [*about_baseline(need), *small_difference(comparison, variant, base or "")]
     elif base and base not in (variant, beaten):
         marks.append(_beside_baseline(comparison, variant, base))
     marks += after_training(comparison, variant, beaten) if beaten else []
     return tuple(marks)
+
+
+def about_baseline(need: Need) -> list[str]:
+    """What has to be known of a baseline that the choice is better than."""
+    marks = ["which has no positions"] if need.baseline_lacks_positions else []
+    return marks + (["which is not above uniform attention"] if need.baseline_is_uniform else [])
 
 
 def _beside_baseline(comparison: Comparison, variant: str, base: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import bench
+import results
 from bench.api import registry
 from bench.api.calibration import stored_choices
 from bench.api.claim import CLAIMS
@@ -22,10 +23,10 @@ from bench.docs import readme
 from bench.docs.choices import update_choices
 from bench.docs.columns import columns_page
 from bench.docs.commands import commands_page
-from bench.docs.findings import filled
 from bench.docs.marked import with_part
 from bench.docs.packs import PACKS, update_packs
 from bench.docs.peers import update_page
+from bench.docs.places import filled
 from bench.docs.site import linked
 from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.docs.variants import variants_page
@@ -36,6 +37,7 @@ from reports.folder import read_folder
 from reports.markdown import with_code
 from reports.needs import above_uniform
 from reports.ranked_table.saturation import edge
+from reports.sections.decisions import ERRORS
 from reports.sections.timed_slots import STEP, main_place, places_by_length, timed_slots
 from results.frame import COLUMNS
 from results.row import Row
@@ -184,22 +186,51 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
     copying = "transduction[rule=copy]"
     for pack, task, variant, wanted in (
         ("quick.parquet", "oov_copy", "copynet", "better"),
+        ("quick.parquet", "oov_copy", "pointer_generator", "undecided"),
         ("quick.parquet", "oov_copy[decode=true]", "unk_replacement", "undecided"),
         ("quick.parquet", copying, "raffel_monotonic", "undecided"),
         ("quick.parquet", copying, "mocha", "undecided"),
         ("flagship.parquet", "transduction[rule=copy]", "raffel_monotonic", "better"),
+        ("flagship.parquet", "transduction[rule=copy]", "coverage_eq1", "undecided"),
         ("flagship.parquet", "translation", "luong_local_p", "better"),
         *(
             ("flagship.parquet", "translation", other, "undecided")
             for other in ("dot", "general", "additive", "location_aware", "coverage_eq1")
         ),
         ("fresh_seeds.parquet", "recall", "gated_deltanet", "undecided"),
+        ("fresh_seeds.parquet", "recall", "gsa", "undecided"),
+        ("fresh_seeds.parquet", "recall", "mqa", "equivalent"),
+        ("fresh_seeds.parquet", "recall", "dilated", "worse"),
         ("fresh_seeds.parquet", "recall", "linear_attention", "worse"),
         ("fresh_seeds.parquet", "recall", "sliding_window", "worse"),
         ("quick.parquet", "recall", "gated_deltanet", "worse"),
         ("modern.parquet", "recall", "linear_attention", "undecided"),
     ):
         assert outcome_of(pack, task, variant, "scaled_dot") == wanted, (task, variant)
+    words = ("families.parquet", "wikitext2_mini")
+    assert outcome_of(*words, "shaw_rpr", "uniform") == "better"
+    assert outcome_of(*words, "linear_attention", "uniform") == "undecided"
+
+
+@pytest.mark.slow
+def test_the_gain_of_attention_in_translation_is_as_large_as_the_findings_say():
+    gains = {}
+    for pack in ("flagship", "families"):
+        folder = read_folder(ROOT / readme.PUBLISHED / f"{pack}.parquet")
+        for one in folder.comparisons:
+            uniform = one.uniform_baseline
+            if folder.catalog.task_label(one.task) == "translation" and uniform in one.means:
+                gains |= {
+                    (pack, one.title, name): found.estimate - one.means[uniform].estimate
+                    for name, found in one.means.items()
+                    if name not in (uniform, "none_state")
+                }
+    of_flagship = [gain for (pack, *_), gain in gains.items() if pack == "flagship"]
+    assert len(of_flagship) == 7
+    assert min(of_flagship) > 10
+    of_families = {key: gain for key, gain in gains.items() if key[0] == "families"}
+    assert max(of_families, key=of_families.get)[-1] == "bahdanau"
+    assert 2.45 < min(of_families.values()) < max(of_families.values()) < 9
 
 
 @pytest.mark.slow
@@ -224,6 +255,43 @@ def test_what_the_findings_say_is_faster_is_so(pack, keys, faster):
     }
     assert found - {"scaled_dot"} == faster
     assert pack != "serving" or len(lines) == 78, "77 variants and the baseline"
+
+
+def test_pages_say_how_long_the_networks_of_flagship_train():
+    rows = results.load(ROOT / readme.PUBLISHED / readme.FLAGSHIP).rows
+    minutes = rows[rows.metric == "train_cpu_s"].groupby("task_name").value.agg(["min", "max"]) / 60
+    longest = minutes["max"].max()
+    limits = " ".join((ROOT / "docs/limits.md").read_text(encoding="utf-8").split())
+    assert f"of CPU time, those of `flagship` up to {longest:.0f} minutes" in limits
+    least, most = minutes.loc[minutes["max"].idxmax()]
+    assert f"takes {least:.0f} to {most:.0f} minutes of CPU time" in limits
+    assert longest < 60, "the page of findings says up to an hour"
+
+
+def test_limits_count_the_variants_that_were_timed_at_each_length():
+    slots = timed_slots(read_folder(ROOT / readme.PUBLISHED / "serving.parquet"))
+    places = places_by_length(main_place(slots), slots)
+    names = {keys: set(slots.lines[place]) for keys, place in places.items()}
+    also = names[8192] & names[256]
+    alone = names[8192] - names[256]
+    assert names[4096] == names[8192]
+    assert sorted(alone) == ["sliding_window[window=512]", "streaming[window=512]"]
+    limits = " ".join((ROOT / "docs/limits.md").read_text(encoding="utf-8").split())
+    said = f"78 with 256 keys and one row, 77 of them with 1,024, {len(also)} of them with up to"
+    assert said in limits
+    assert (len(names[256]), len(names[1024])) == (78, 77)
+
+
+@pytest.mark.slow
+def test_cells_of_a_comparison_come_from_one_commit_where_the_page_of_packs_says_so():
+    mixed = set()
+    for pack in set(PACKS) - {"claims"}:
+        run = results.load(ROOT / readme.PUBLISHED / f"{pack}.parquet")
+        commits = {name: one["git_revision"] for name, one in run.environments.items()}
+        cells = run.cells.assign(commit=run.cells.environment.map(commits))
+        counts = cells.groupby(["kind", "task", "backbone", "slot"]).commit.nunique()
+        mixed |= {(pack, *key[1:2]) for key, count in counts.items() if count > 1}
+    assert mixed == {("flagship", "translation[validate=500]")}
 
 
 @pytest.mark.slow
@@ -277,6 +345,12 @@ def test_pages_say_how_often_the_chosen_test_is_wrong_as_decision_23_does():
         text = (ROOT / name).read_text(encoding="utf-8")
         for share in ("6 to 7%", "6 to 8%", "up to 10%", "up to 40%"):
             assert share in text, name
+    for name in ("docs/limits.md", "docs/statistics.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        said = [line for line in text.splitlines() if "up to 40%" in line]
+        assert said
+        assert len(re.findall(r"better in the others by as much", text)) == len(said), name
+    assert "better in the others by as much" in ERRORS
 
 
 def test_three_in_five_calibrated_rates_lie_at_an_end_of_the_grid():

@@ -1,11 +1,12 @@
 """The parts of README.md and of the page of findings that are made from published runs."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.docs.findings import FINDINGS, findings_list, findings_table
+from bench.docs.findings import FINDINGS, findings_list, findings_table, named_runs
 from bench.docs.marked import with_part
 from reports.blocks import Figure, Section
 from reports.folder import RunFolder, read_folder
@@ -21,6 +22,13 @@ FLAGSHIP_FIGURE = ("transduction[rule=copy]", "docs/images/copying.svg")
 """Task whose drawing is taken, and where it is kept."""
 FRESH = "fresh_seeds.parquet"
 """Run on seeds by which no size, length or learning rate was chosen."""
+STATE_CAPTION = (
+    "Mean over seeds, with its 95% interval or the extremes of the seeds, against the bytes that "
+    "one sequence leaves behind after the longest one of training. No variant with an equal or "
+    "smaller state has a better mean than one on the line. The report says which variants are left "
+    "out."
+)
+"""In the place of the caption of the report, which has all rules."""
 
 
 def update_readme(root: Path, *, write: bool = True) -> list[str]:
@@ -66,8 +74,8 @@ class Part(NamedTuple):
 LIMITS = (
     "Scores are means of {} paired seeds with 95% t intervals, or with the lowest and the highest "
     "seed where an interval would leave the range of the metric. Networks have widths of 32 to 256 "
-    "and train for seconds to minutes on a CPU, in `flagship` up to hours, so nothing here speaks "
-    "of large models.\n\n"
+    "and train for seconds to minutes of CPU time, in `flagship` up to an hour, so nothing here "
+    "speaks of large models.\n\n"
     "- `scaled_dot`, the baseline, has no positions. Uniform attention reads all keys with equal "
     "weights. `bench show NAME` says what a name is and which paper it comes from.\n"
     "- The first length that a test names is the longest of training.\n"
@@ -81,8 +89,7 @@ LIMITS = (
 
 def folders(root: Path) -> dict[str, RunFolder]:
     """The runs that findings are of, by the stems of their packs."""
-    runs = {one.run for one in FINDINGS}
-    return {run: read_folder(root / PUBLISHED / f"{run}.parquet") for run in sorted(runs)}
+    return {run: read_folder(root / PUBLISHED / f"{run}.parquet") for run in sorted(named_runs())}
 
 
 def headlines(root: Path) -> Part:
@@ -93,11 +100,20 @@ def headlines(root: Path) -> Part:
 def findings(root: Path) -> Part:
     """Results with their intervals, and how far they reach."""
     known = folders(root)
-    cells = [one for folder in known.values() for one in folder.of_kind("quality")]
-    trained = (one.cell for one in cells if one.record.status == "ok")
-    seeds = Counter((cell.task, cell.backbone, cell.slot, cell.variant) for cell in trained)
-    limits = LIMITS.format(least_to_most(seeds.values()))
+    limits = LIMITS.format(least_to_most(seeds_of({one.run for one in FINDINGS}, known)))
     return Part(f"{limits}\n\n{findings_table(known)}", {})
+
+
+def seeds_of(runs: Collection[str], known: Mapping[str, RunFolder]) -> list[int]:
+    """How many seeds each trained network of some runs has."""
+    trained = [
+        (run, one.cell)
+        for run in runs
+        for one in known[run].of_kind("quality")
+        if one.record.status == "ok"
+    ]
+    found = Counter((run, one.task, one.backbone, one.slot, one.variant) for run, one in trained)
+    return [*found.values()]
 
 
 def figures(root: Path) -> Part:
@@ -106,7 +122,9 @@ def figures(root: Path) -> Part:
     section = quotable_section(read_folder(root / PUBLISHED / FLAGSHIP))
     (drawn,) = (one for one in _figures(section) if task in one.title)
     first = Part(f"{_image(drawn, place)}{_caption(drawn)}", {place: drawn.svg})
-    second = _of_fresh_seeds(root, state_section, "recall", "docs/images/state.svg")
+    second = _of_fresh_seeds(
+        root, state_section, "recall", "docs/images/state.svg", caption=STATE_CAPTION
+    )
     return Part(f"{first.text}\n\n{second.text}", {**first.drawings, **second.drawings})
 
 
@@ -117,9 +135,22 @@ def lengths(root: Path) -> Part:
 
 
 def _of_fresh_seeds(
-    root: Path, section: Callable[[RunFolder], Section | None], task: str, name: str
+    root: Path,
+    section: Callable[[RunFolder], Section | None],
+    task: str,
+    name: str,
+    *,
+    caption: str = "",
 ) -> Part:
-    """A drawing of a section; one that has several parts is shown whole."""
+    """A drawing of a section; one that has several parts is shown whole.
+
+    Args:
+        root: The checkout.
+        section: Of a report.
+        task: Its name stands in the title of the drawing.
+        name: Where the drawing is kept.
+        caption: In the place of that of the report.
+    """
     run = read_folder(root / PUBLISHED / FRESH)
     seeds = sorted({one.cell.seed for one in run.of_kind("quality")})
     source = (
@@ -131,7 +162,8 @@ def _of_fresh_seeds(
     for at, figure in enumerate(found, start=1):
         place = name if at == 1 else name.replace(".svg", f"-{at}.svg")
         drawings[place] = figure.svg
-        told = f"{_caption(figure)} {source}" if at == 1 else f"<br>**Part {at} of {len(found)}.**"
+        named = replace(figure, caption=caption or figure.caption)
+        told = f"{_caption(named)} {source}" if at == 1 else f"<br>**Part {at} of {len(found)}.**"
         parts.append(_image(figure, place) + told)
     return Part("<br>".join(parts), drawings)
 

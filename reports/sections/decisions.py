@@ -33,8 +33,9 @@ ERRORS = (
     "“worse” in at most 5% of cases. Some kinds of scores exceed it: 6 to 7% with three seeds "
     "where some variants spread ten times as widely as others, 6 to 8% with strongly skewed "
     "scores (up to 10% with 36 variants or more), and up to 40% where one variant fails in some "
-    "runs; three more kinds, with 5 to 6%, are in the page on statistics. A comparison whose "
-    "variants all differ by the margin has a false “equivalent” in at most 5%."
+    "runs and is better in the others by as much; three more kinds, with 5 to 6%, are in the page "
+    "on statistics. A comparison whose variants all differ by the margin has a false “equivalent” "
+    "in at most 5%."
 )
 LOOKS = (
     "Seeds were added where a hypothesis was undecided, so variants differ in their numbers of "

@@ -1,9 +1,10 @@
 """One page over several runs: a row for each use and run, in the order of the runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from synthetic import BASE
-from synthetic_levels import DECIDED, NEW, NOTHING, TIED, written
+from synthetic_levels import DECIDED, NEW, NOTHING, TIED, UNIFORM, written
 
 from bench.docs import choices
 from reports.all_runs import DIAGNOSTIC_TITLE, USE_TITLE, choices_in_short, choices_of_runs
@@ -50,6 +51,22 @@ def test_the_short_table_has_one_row_a_use_those_with_a_gain_first(tmp_path: Pat
     assert [found[1][at] for at in (3, 4)] == ["—", "—"], "the baseline is not beside itself"
     assert "better than the baseline in 1 of 2 uses" in told
     assert "In 1 the baseline itself is named, and in 0" in told
+
+
+def test_the_short_table_has_the_notes_of_the_long_row(tmp_path: Path):
+    """A difference below the margin, and a baseline without positions that has not learned."""
+    levels = {BASE: 0.300, NEW: 0.340, UNIFORM: 0.3002}
+    folder = written(tmp_path / "run", {"copying": levels}, positions=(NEW,))
+    known = folder.catalog
+    known.metrics = {name: replace(one, margin=0.05) for name, one in known.metrics.items()}
+    (_, table), (long, _) = choices_in_short({"run": folder}), choices_of_runs({"run": folder})
+    (row,), (whole,) = told(table), told(long)
+    lacks = ("which has no positions", "which is not above uniform attention")
+    below = "a difference below the margin of 0.0500"
+    assert row["Score of the baseline"].marks == lacks
+    assert row["Better than the baseline"].text.startswith("yes, p")
+    assert row["Better than the baseline"].marks == (below,)
+    assert whole["Compared with"].marks == (*lacks, below)
 
 
 def test_diagnostic_tests_have_a_table_of_their_own(tmp_path: Path):
