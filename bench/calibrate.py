@@ -126,6 +126,21 @@ class Calibration:
         seen.append("No setting keeps the rule, so the sizes of the preset stay.")
         return self._choice(None, {}, seen)
 
+    def timed_again(self) -> Choice:
+        """The kept choice, with what a cell takes as it is measured here and now.
+
+        Raises:
+            InvalidConfig: Nothing is kept whose time counts.
+            OutOfTime: Not every training ended.
+        """
+        kept = self.trials.kept
+        if kept is None or kept.chosen is None or self.trials.rates_alone:
+            raise InvalidConfig(
+                f"calibrate: no size of {self.task.show()} was chosen for {self.trials.preset}, so "
+                "there is no time to measure; leave out --retime."
+            )
+        return replace(kept, seconds=self.trials.seconds_again(kept.chosen, kept.rates))
+
     def unfinished(self) -> Choice:
         """No choice, but every trial so far, so that `--keep` can go on from them elsewhere."""
         rule = RATES_RULE if self.trials.rates_alone else RULE

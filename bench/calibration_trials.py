@@ -145,14 +145,9 @@ class Trials:
         Where the size is given, the baseline may stop long before the others. So it is what all of
         them take at the rates that were chosen, shared out by what each costs beside the baseline.
         """
-        trials = [Trial(setting, self.baseline, rate, TRIED) for rate in RATES]
-        if setting.given:
-            everyone = (self.baseline, self.uniform, *self.entries)
-            tuned = [one for one in everyone if one.name in rates]
-            trials = [Trial(setting, one, rates[one.name], TRIED) for one in tuned]
         costs = {
             self._cell(one).cell.id: one.competitor.spec.registered.cost
-            for one in trials
+            for one in self._timed(setting, rates)
             if self._key(one) in self.values
         }
         newest = self.session.store.ledger().newest()
@@ -165,6 +160,26 @@ class Trials:
         }
         shares = sum(costs[id_] for id_ in taken)
         return round(BESIDE_TRAINING * sum(taken.values()) / shares, 1) if taken else 0.0
+
+    def seconds_again(self, setting: Setting, rates: Mapping[str, float]) -> float:
+        """`seconds_of`, of trainings in this run folder, whatever was trained elsewhere.
+
+        Raises:
+            OutOfTime: Not all of them ended.
+        """
+        timed = self._timed(setting, rates)
+        for one in timed:
+            self.values.pop(self._key(one), None)
+        self._train(timed)
+        return self.seconds_of(setting, rates)
+
+    def _timed(self, setting: Setting, rates: Mapping[str, float]) -> list[Trial]:
+        """The trials whose time counts."""
+        if not setting.given:
+            return [Trial(setting, self.baseline, rate, TRIED) for rate in RATES]
+        everyone = (self.baseline, self.uniform, *self.entries)
+        tuned = [one for one in everyone if one.name in rates]
+        return [Trial(setting, one, rates[one.name], TRIED) for one in tuned]
 
     def _run(self, trials: Sequence[Trial]) -> list[float | None]:
         """Train what has no value yet; returns the value of each trial, in order."""

@@ -36,6 +36,12 @@ LOST = "a trial has no value, for a cause outside of it ({why}), so no choice wa
     is_flag=True,
     help="Count the trials that are stored beside the task, and train only what is missing.",
 )
+@click.option(
+    "--retime",
+    is_flag=True,
+    help="Keep the choice, and train only to measure what a cell takes, which plans count on; with "
+    "nothing else running.",
+)
 @options.jobs
 @options.out
 @options.data_directory
@@ -43,17 +49,17 @@ LOST = "a trial has no value, for a cause outside of it ({why}), so no choice wa
 @options.inline
 @light_start
 @options.run_options
-def command(asked: "RunOptions", task: str, keep: bool) -> None:
+def command(asked: "RunOptions", task: str, keep: bool, retime: bool) -> None:
     """Choose the size of a task and learning rates on validation.
 
     Tries the settings that TASK declares, cheapest first, with seeds 100 to 104, and stores what
     it chose and why beside the task. Runs and plans use it from then on. Of a task that declares
     none the size stays, and learning rates alone are chosen.
     """
-    sys.exit(calibrate(task, asked, keep=keep))
+    sys.exit(calibrate(task, asked, keep=keep, retime=retime))
 
 
-def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
+def calibrate(text: str, options: "RunOptions", *, keep: bool = False, retime: bool = False) -> int:
     """Calibrate one task; returns the exit code.
 
     Raises:
@@ -76,11 +82,18 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False) -> int:
     _ = options.data_directory  # one that is not there is refused before anything runs
     task = canonical("task", parse(text))
     _refuse_ablated_input(task)
-    options = replace(options, retry=("timeout",), out=options.out or f"runs/calibrate/{task.name}")
+    # to be timed again, what has ended is trained again
+    retry = ("timeout", "ok") if retime else ("timeout",)
+    options = replace(options, retry=retry, out=options.out or f"runs/calibrate/{task.name}")
     need_real_packages()
     from bench.api.calibration import keep_choice
 
-    choice, why = _choose(task, options, keep=keep)
+    choice, why = _choose(task, options, keep=keep or retime, retime=retime)
+    if why and retime:
+        click.echo(
+            f"{why}; the stored time of a cell stays, and the same command goes on.", err=True
+        )
+        return 1
     if why:
         path = keep_trials(task, options.sizes, choice)
         click.echo(
@@ -131,7 +144,9 @@ def keep_trials(task: "Selector", preset: str, unfinished: "Choice") -> "Path | 
     return keep_choice(task.name, unfinished)
 
 
-def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Choice, str]":
+def _choose(
+    task: "Selector", options: "RunOptions", *, keep: bool, retime: bool
+) -> "tuple[Choice, str]":
     """Train what is missing, and choose; beside trials without a choice, why there is none yet."""
     from bench.api.calibration import stored_choices
     from bench.api.foreign_prints import prints_to_standard_error
@@ -151,7 +166,7 @@ def _choose(task: "Selector", options: "RunOptions", *, keep: bool) -> "tuple[Ch
             trials = Trials(task, preset, session, until, kept=next(mine, None))
             calibration = Calibration(trials)
             try:
-                return calibration.choose(), ""
+                return calibration.timed_again() if retime else calibration.choose(), ""
             except OutOfTime:
                 return calibration.unfinished(), _why_none(trials)
     finally:

@@ -74,7 +74,15 @@ def calibrated(tmp_path, monkeypatch):
     target = registry.find("task", "needle").target
     monkeypatch.setattr(target, "calibration", (SMALL, LARGE))
 
-    def run(score, folder="run", until=float("inf"), clock=lambda: 0.0, seconds=None, kept=None):
+    def run(
+        score,
+        folder="run",
+        until=float("inf"),
+        clock=lambda: 0.0,
+        seconds=None,
+        kept=None,
+        retime=False,
+    ):
         store = Store.create(tmp_path / folder)
         executor = Trained(score, seconds)
         session = Session(
@@ -82,13 +90,13 @@ def calibrated(tmp_path, monkeypatch):
             WorkerSettings(),
             jobs=1,
             stream=io.StringIO(),
-            retry=frozenset({"timeout"}),
+            retry=frozenset({"timeout", "ok"} if retime else {"timeout"}),
             executor=executor,
         )
         try:
             trials = Trials(NEEDLE, "quick", session, until, clock, kept=kept)
             made = Calibration(trials)
-            return made.choose(), executor.cells
+            return made.timed_again() if retime else made.choose(), executor.cells
         except OutOfTime:
             run.unfinished = made.unfinished()
             run.why = _why_none(trials)
@@ -182,6 +190,35 @@ def test_a_size_that_is_given_takes_what_all_take_shared_out_by_their_costs(
 
     choice, _ = calibrated(lambda cell: 1.0, seconds=seconds)
     assert 1.3 * 7 < choice.seconds < 1.3 * 10
+
+
+def test_what_a_cell_takes_is_measured_again_in_the_same_folder_and_the_choice_stays(calibrated):
+    before, _ = calibrated(good, seconds=lambda cell: 20.0)
+    again, cells = calibrated(good, seconds=lambda cell: 4.0, kept=before, retime=True)
+    assert before.seconds == pytest.approx(1.3 * 20, abs=0.1)
+    assert again == replace(before, seconds=pytest.approx(1.3 * 4, abs=0.1))
+    assert [(cell.variant, cell.seed) for cell in cells] == [("scaled_dot", TRIED)] * len(RATES)
+
+
+def test_of_a_given_size_all_are_timed_again_at_their_rates(calibrated, monkeypatch):
+    given = replace(LARGE, given="The baseline solves it.")
+    monkeypatch.setattr(registry.find("task", "needle").target, "calibration", (given,))
+    before, _ = calibrated(lambda cell: 1.0, seconds=lambda cell: 20.0)
+    again, cells = calibrated(
+        lambda cell: 1.0, "quiet", seconds=lambda cell: 4.0, kept=before, retime=True
+    )
+    assert len(cells) == len(before.rates)
+    assert again.rates == before.rates
+    assert again.seconds < before.seconds / 4
+
+
+def test_without_a_choice_there_is_no_time_to_measure_again(calibrated):
+    nothing, _ = calibrated(lambda cell: near(cell, 0.5))
+    assert nothing.chosen is None
+    with pytest.raises(InvalidConfig, match="leave out --retime"):
+        calibrated(good, "quiet", kept=nothing, retime=True)
+    with pytest.raises(InvalidConfig, match="leave out --retime"):
+        calibrated(good, "quiet", retime=True)
 
 
 def test_an_entry_that_is_apart_is_enough_where_the_baseline_is_not(calibrated):

@@ -36,7 +36,9 @@ OPTIONS = {
     "study": (
         f"--variants {TUNED} {PLACE} --trials --trial-seconds --sampler --storage --final-seeds"
     ),
-    "calibrate": "task --minutes --preset --keep --jobs --out --data-dir --plugin --inline",
+    "calibrate": (
+        "task --minutes --preset --keep --retime --jobs --out --data-dir --plugin --inline"
+    ),
     "analyze": "folder --probes --examples --jobs --data-dir --plugin --retry --inline",
     "list": "kind --plugin --matrix --json",
     "show": "name --plugin --json",
