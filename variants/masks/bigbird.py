@@ -5,7 +5,8 @@ https://arxiv.org/abs/2007.14062, section 2 and appendix D (blocks; the construc
 sequence, ITC).
 
 Deviations: random blocks are drawn anew for each head, by a hash of seed, head, and the numbers of
-both blocks, so that neither padding nor the length of a call changes them. The paper is
+both blocks, so that neither padding nor the length of a call changes them. All layers have the
+same draw; the authors' code draws anew for each layer. The paper is
 bidirectional; under causality only the first blocks are global, since the last ones are not yet
 known, and blocks are drawn from the past. The pattern is a mask, so that time and memory stay
 quadratic.

@@ -34,8 +34,8 @@ from variants.normalizers.sparse_weights import Alpha, sparse_weights
 from variants.precision import at_least_single
 
 LEAST = 1e-4
-"""Of a learned alpha less 1. Weights are those of softmax there. What is divided by less than that
-soon is no number, and alpha itself is rounded to 1."""
+"""Of alpha less 1. Weights are those of softmax there. Energies times less than that, beside 1, keep
+few digits in float32, and alpha itself is rounded to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class EntmaxConfig(Config):
     """Options of alpha-entmax."""
 
     alpha: Annotated[float, FloatRange(1.1, 2.0)] = 1.5
-    """Sparsity (dimensionless), above 1, which would be softmax; 2 is sparsemax."""
+    """Sparsity (dimensionless), at least 1.0001; 1 would be softmax, and 2 is sparsemax."""
     adaptive: Annotated[bool, Choices((False, True))] = False
     """Whether each head learns its own alpha between 1 and 2, from the value given."""
     temperature: Annotated[float, FloatRange(0.1, 10.0, log=True)] = 1.0
@@ -51,9 +51,9 @@ class EntmaxConfig(Config):
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        if self.alpha <= 1:
+        if self.alpha < 1 + LEAST:
             raise InvalidConfig(
-                f"entmax: alpha must be above 1, got {self.alpha}; alpha 1 is softmax."
+                f"entmax: alpha must be at least {1 + LEAST}, got {self.alpha}; alpha 1 is softmax."
             )
         if self.adaptive and not LEAST < self.alpha - 1 < 1:
             raise InvalidConfig(
@@ -90,6 +90,7 @@ class EntmaxNormalizer(Normalizer):
     """
 
     gives = frozenset({"simplex"})
+    visible_alone = True
 
     def __init__(self, config: EntmaxConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -44,6 +44,7 @@ class NoneNormalizer(Normalizer):
     """e / t, and zero at hidden keys."""
 
     removes = frozenset({"weights"})
+    visible_alone = True
 
     def __init__(self, config: NoneConfig, dims: Dims) -> None:
         super().__init__(config, dims)

@@ -65,7 +65,8 @@ class Tupe(Position):
         super().__init__(config, dims)
         self.scale = dims.key_width**-0.5
         self.table = nn.Parameter(torch.randn(config.max_length, dims.model_width))
-        # a vector of variance 1 gives energies of variance 1, as words do
+        # energies of positions begin with a variance of 1, as those of words do, for one head; for
+        # several heads it is larger, about 2.5 for four of them
         width = (dims.heads, dims.model_width, dims.key_width)
         self.to_query = nn.Parameter(xavier_per_head(*width))
         self.to_key = nn.Parameter(xavier_per_head(*width))

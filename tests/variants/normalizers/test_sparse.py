@@ -217,11 +217,12 @@ def test_an_alpha_that_is_learned_down_to_one_is_softmax(
         ("sparsemax[temperature=0]", "sparsemax: temperature must be above 0"),
         ("entmax15[temperature=-2]", "entmax15: temperature must be above 0"),
         ("entmax[temperature=0]", "entmax: temperature must be above 0"),
-        ("entmax[alpha=1]", "alpha must be above 1, got 1.0; alpha 1 is softmax"),
+        ("entmax[alpha=1]", "alpha must be at least 1.0001, got 1.0; alpha 1 is softmax"),
+        ("entmax[alpha=1.000001]", "alpha must be at least 1.0001, got 1.000001"),
         ("entmax[alpha=2,adaptive=true]", "cannot begin at 2.0"),
         (
-            "entmax[alpha=1.00001,adaptive=true]",
-            "between 1.0001 and 2, and cannot begin at 1.00001",
+            "entmax[alpha=1.0001,adaptive=true]",
+            "between 1.0001 and 2, and cannot begin at 1.0001",
         ),
     ],
 )
