@@ -16,12 +16,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from bench.api.call import Call, Dims, MixResult
+from bench.api.call import Call, Dims
 from bench.api.config import Config, IntRange
 from bench.api.errors import InvalidConfig
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
 from bench.api.registry import Citation, DefaultTask, register
+from bench.api.shapes import Mixed
 from bench.api.source import Tree, leaf
 from variants.mechanisms.chunked_state import CHUNK
 from variants.mechanisms.feature_attention import FeatureAttention
@@ -85,13 +86,11 @@ class Based(Turned, FeatureAttention):
         """The series of the query made small."""
         return self._series(per_head_linear(x, self.to_query.to(x.dtype)))
 
-    def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
-        """Under causal self-attention, pairs of a chunk are the series of s itself.
+    def in_order(self, call: Call, carried: Tree) -> tuple[Mixed, Tree]:
+        """Pairs of a chunk are the series of s itself.
 
         That takes d' products a pair, where features take 1 + d' + d'^2.
         """
-        if not call.causal:
-            return super().mix(call, carried, want_weights)
         source, heads = call.memory.source, self.dims.heads
         query, key, value = (
             at_least_single(expand_heads(x, heads)) for x in (call.query, source.key, source.value)
@@ -106,8 +105,7 @@ class Based(Turned, FeatureAttention):
         before = torch.cat((leaf(carried, "matrix"), leaf(carried, "normalizer")), -1)
         both, after = self._in_chunks(small, keys, value, before, empty=not call.offset)
         output = both[..., :-1] / (both[..., -1:] + self.eps)
-        state = {"matrix": after[..., :-1], "normalizer": after[..., -1:]}
-        return MixResult(output.to(call.query.dtype), None, state, {})
+        return output, {"matrix": after[..., :-1], "normalizer": after[..., -1:]}
 
     def _in_chunks(
         self,

@@ -5,8 +5,8 @@ https://arxiv.org/abs/2102.11174, section 4.2; keys of length one and chunks are
 al., 2024, "Parallelizing linear transformers with the delta rule over sequence length",
 https://arxiv.org/abs/2406.06484, sections 2.2 and 3.
 
-Deviations: the short convolutions, the norm and the gate are those of the heads
-`short_convolution`; with other heads there are none.
+Deviations: the short convolutions and the norm are those of the heads
+`short_convolution[gate=none]`, for the authors' layer has no gate; with other heads there are none.
 """
 
 from dataclasses import dataclass

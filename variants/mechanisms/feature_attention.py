@@ -18,9 +18,10 @@ from torch import Tensor
 from bench.api.call import Call, Dims, MixResult, QueryShape, Read
 from bench.api.heads import expand_heads
 from bench.api.impl import Impl
+from bench.api.shapes import Mixed
 from bench.api.source import Memory, Source, State, Tree, leaf
 from bench.api.variant import Variant
-from variants.mechanisms.chunked_state import Steps, run
+from variants.mechanisms.chunked_state import Steps, full_products, run
 from variants.precision import at_least_single, wide_format
 
 EPS = 1e-6
@@ -71,8 +72,10 @@ class FeatureAttention(Variant):
         if self.dims.regime == "causal":
             return Memory(source)
         place = torch.arange(source.num_keys, device=source.key.device)
-        key, value = self._features(source, place)
-        matrix = key.transpose(-1, -2) @ value
+        # sums over many keys lose digits in half precision, and leave the range of float16
+        with full_products(source.key):
+            key, value = self._features(source, place)
+            matrix = key.transpose(-1, -2) @ value
         return Memory(source, {"matrix": matrix, "normalizer": key.sum(-2).unsqueeze(-1)})
 
     def start(self, memory: Memory | None, like: QueryShape) -> State:
@@ -87,19 +90,29 @@ class FeatureAttention(Variant):
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """Read the matrix; under causal self-attention read and write it, chunk by chunk."""
+        with full_products(call.query):
+            if call.causal:
+                output, carried = self.in_order(call, carried)
+            else:
+                output = self._of_all(call)
+        return MixResult(output.to(call.query.dtype), None, carried, {})
+
+    def _of_all(self, call: Call) -> Mixed:
+        """What queries read from all keys."""
         query = self.of_queries(at_least_single(call.query), call.position)
-        tree = carried if call.causal else call.memory.parts
-        matrix, normalizer = leaf(tree, "matrix"), leaf(tree, "normalizer")
-        if not call.causal:
-            output = (query @ matrix) / (query @ normalizer + self.eps)
-            return MixResult(output.to(call.query.dtype), None, carried, {})
+        matrix, normalizer = (leaf(call.memory.parts, name) for name in ("matrix", "normalizer"))
+        return (query @ matrix) / (query @ normalizer + self.eps)
+
+    def in_order(self, call: Call, carried: Tree) -> tuple[Mixed, Tree]:
+        """What each query reads from the keys up to its own, and the matrix in the end."""
+        query = self.of_queries(at_least_single(call.query), call.position)
+        matrix, normalizer = leaf(carried, "matrix"), leaf(carried, "normalizer")
         key, value = self._features(call.memory.source, call.position)
         # values that are all 1 sum up the weights
         value = torch.cat((value, torch.ones_like(value[..., :1])), -1)
         both, state = run(Steps(query, key, value), torch.cat((matrix, normalizer), -1))
         output = both[..., :-1] / (both[..., -1:] + self.eps)
-        carried = {"matrix": state[..., :-1], "normalizer": state[..., -1:]}
-        return MixResult(output.to(call.query.dtype), None, carried, {})
+        return output, {"matrix": state[..., :-1], "normalizer": state[..., -1:]}
 
     def _features(
         self, source: Source, place: Int[Tensor, " S"]

@@ -4,7 +4,8 @@ Yang, Kautz & Hatamizadeh, 2025, "Gated delta networks: improving Mamba2 with de
 https://arxiv.org/abs/2412.06464, sections 3.1 and 3.3, equation 10.
 
 Deviations: the short convolutions, the norm and the gate are those of the heads
-`short_convolution`; with other heads there are none.
+`short_convolution`; with other heads there are none. Rates of decay are drawn from 1 to 16, as in
+Mamba-2; the authors' code draws them from 0 to 16.
 """
 
 from dataclasses import dataclass

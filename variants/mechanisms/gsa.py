@@ -6,8 +6,9 @@ https://arxiv.org/abs/2409.07146, section 3.
 Deviations: there are 16 slots by default, 64 in the paper. Queries, keys and values are as the
 slot's heads make them, without the paper's Swish. Products with keys are divided by sqrt(E), as in
 the authors' function where nothing else is said; their layer does not divide. The norm of the
-output is that of the heads `short_convolution`, which also convolve; with other heads there is
-none.
+output is that of the heads `short_convolution[gate=none]`, which also convolve; with other heads
+there is none. It is taken over each head. The authors' layer applies SiLU to what was read, and
+takes the norm over all heads together; it has no gate of the output.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,8 @@ trees, and log-linear Mamba-2.
 Deviations: levels from the option `levels` on share one matrix, so that memory is bounded. The
 weight of each level is a softplus of the token and of a bias that starts it at one. The short
 convolution, the norm and the gate are those of the heads `short_convolution`; with other heads
-there are none. There is no skip connection around the matrices.
+there are none. There is no skip connection around the matrices. Padding takes places, by which
+levels go, but does not decay.
 """
 
 from dataclasses import dataclass

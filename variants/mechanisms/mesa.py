@@ -5,8 +5,8 @@ https://arxiv.org/abs/2506.05233, equation 5.
 
 Deviations: the linear system is solved exactly, not by steps of conjugate gradients. The maps of g
 and b have no bias; those of the authors have one. The short convolutions and the norm are those of
-the heads `short_convolution`; with other heads there are none. There values are convolved as well,
-where the paper convolves queries and keys alone.
+the heads `short_convolution[gate=none]`, for the authors' layer has no gate; with other heads there
+are none. There values are convolved as well, where the paper convolves queries and keys alone.
 """
 
 import torch

@@ -3,6 +3,9 @@
 Dao & Gu, 2024, https://arxiv.org/abs/2405.21060, section 7.1: a = exp(-D exp(A)) with the step
 D = softplus(what the token says + a bias). Rates exp(A) are drawn from 1 to 16, and biases such
 that steps begin between 0.001 and 0.1, as in the authors' code.
+
+The gradient of A is a difference of long sums, which in float32 loses digits where steps are long:
+in sequences of 80 tokens up to 1% where what tokens say has a scale of 30, a third where it is 100.
 """
 
 import math

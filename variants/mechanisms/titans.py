@@ -72,6 +72,9 @@ class Titans(Turned, StateRecurrence):
     What is added to the momentum S is the step down the gradient of |k M - v|^2 / 2. Rates r, e and
     a are sigmoids of the token. Time O(L E (Ev + block)) per head, memory of state is twice that of
     other matrices.
+
+    Through the momentum a gradient moves the memory by r / (1 - e) in the end. Where that is above
+    2, the memory may grow until it is not finite. The paper's equations do not exclude such rates.
     """
 
     turned_alike = "this gradient compares keys with keys"

@@ -7,7 +7,8 @@ Deviations: the rate of a token does not depend on its place in its batch, and i
 width, as in the authors' code. Neither its map nor the map that is trained has a bias. The loss is
 halved, as in their code and not in the paper. Queries and keys are turned where `position=rope` is
 asked for, by their places in the sentence and not in the batch. There is no norm behind the layer
-and no gate of the output. A query that no key has come before is answered by zeros.
+and no gate of the output. A query that no key has come before is answered by zeros. Padding takes
+places in a batch.
 """
 
 from dataclasses import dataclass

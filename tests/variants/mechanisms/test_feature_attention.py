@@ -1,12 +1,19 @@
 """What mechanisms that map queries and keys to features have in common."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 import variants
 from bench.api.errors import Refused
+from bench.api.source import Source
 
 NAMES = ("linear_attention", "performer", "cosformer", "dpfp", "based", "hedgehog")
+PLACES = [(name, regime) for name in NAMES for regime in ("causal", "self", "cross")]
+PLACES.remove(("cosformer", "cross"))
+"""Mechanisms and where they stand."""
+HALVES = (torch.bfloat16, torch.float16)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -42,6 +49,39 @@ def test_the_state_has_one_row_for_each_feature_and_stays_in_float32(name):
     assert matrix.dtype == normalizer.dtype == torch.float32
     assert matrix.shape == (1, 2, slot.variant.num_maps, 4)
     assert found.state.cache is None
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize(("name", "regime"), PLACES)
+def test_sums_are_exact_where_networks_are_trained_in_half_precision(
+    beneath, draw, answer, name, regime, dtype
+):
+    """Autocast takes products in half precision, and sums over keys leave the range of float16."""
+    drawn = draw(2, 2, 1024, 1024, (5, 5, 5), lengths=[1024, 1000])
+    variant = beneath(name, widths=(5, 5, 5), regime=regime).float()
+    query, key, value = (
+        x.float() for x in (4 * drawn.query, 4 * drawn.source.key, 100 * drawn.source.value)
+    )
+    source = Source(key, value, drawn.source.mask)
+    wanted = answer(variant, query, source).output
+    with torch.autocast("cpu", dtype):
+        found = answer(variant, query, source).output
+    torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("regime", ["causal", "self"])
+def test_a_row_without_any_key_is_zero_where_networks_are_trained_in_half_precision(
+    beneath, draw, answer, name, regime
+):
+    """The least number that is added to a sum of weights is zero in float16."""
+    drawn = draw(2, 2, 6, 6, lengths=[6, 0])
+    variant = beneath(name, regime=regime).float()
+    source = replace(drawn.source, key=drawn.source.key.float(), value=drawn.source.value.float())
+    with torch.autocast("cpu", torch.float16):
+        found = answer(variant, drawn.query.float(), source).output
+    assert found[0].isfinite().all()
+    assert (found[1] == 0).all()
 
 
 @pytest.mark.parametrize("name", NAMES)
