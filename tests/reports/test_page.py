@@ -1,6 +1,8 @@
 """What the page of a realistic run promises."""
 
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -172,6 +174,14 @@ def test_figures_of_the_markdown_twin_exist(demo: Path, markdown: str) -> None:
 def test_the_script_stays_small() -> None:
     assert (TEMPLATES / "report.js").stat().st_size < 8_000
     assert (TEMPLATES / "steps.js").stat().st_size < 9_000
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize("script", ["report.js", "steps.js"])
+def test_the_script_has_no_error_of_syntax(script: str) -> None:
+    words = ["node", "--check", str(TEMPLATES / script)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_pages_without_weights_to_step_through_have_one_script(page: str) -> None:

@@ -34,8 +34,8 @@ from variants.normalizers.sparse_weights import Alpha, sparse_weights
 from variants.precision import at_least_single
 
 LEAST = 1e-4
-"""Of alpha less 1. Weights are those of softmax there. Energies times less than that, beside 1, keep
-few digits in float32, and alpha itself is rounded to 1."""
+"""Of alpha less 1. Weights are those of softmax there. Energies times less than that, beside 1,
+keep few digits in float32, and alpha itself is rounded to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,6 +111,7 @@ def test_without_a_baseline_of_its_kind_nothing_can_be_matched(match):
     made.quality = [one for one in made.quality if one.spec.name != "scaled_dot"]
     after = match_plan(made, None)
     assert not after.quality
+    assert after.left_out
     assert all("holds no scaled_dot on this task" in one.reason for one in after.left_out)
 
 

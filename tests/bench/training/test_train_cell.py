@@ -265,6 +265,14 @@ def test_gradients_are_clipped_to_the_norm_of_the_protocol(smoke):
     assert squares**0.5 == pytest.approx(0.001, rel=1e-3)
 
 
+def test_weights_decay_by_as_much_as_the_protocol_says(smoke):
+    system = assemble(smoke(), None).system
+    run = start_training(system, read_protocol("adam[weight_decay=0.1]"), 0, lambda: 0.0)
+    assert [group["weight_decay"] for group in run.optimizer.param_groups] == [0.1]
+    run = start_training(system, read_protocol("adam"), 0, lambda: 0.0)
+    assert [group["weight_decay"] for group in run.optimizer.param_groups] == [0.0]
+
+
 @pytest.fixture
 def splits(monkeypatch) -> list[str]:
     """Splits in the order in which they are read."""

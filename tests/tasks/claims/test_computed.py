@@ -3,8 +3,10 @@
 import pytest
 import torch
 
+from bench.api import registry
+from bench.api.claim import CLAIMS
 from bench.cli.registered import load_registry
-from tasks.claims import computed_kernels, computed_masks, computed_scores
+from tasks.claims import computed_kernels, computed_masks, computed_mean_field, computed_scores
 from tasks.claims.places import drawn, slot_of, weights_of
 
 load_registry(())
@@ -12,6 +14,31 @@ load_registry(())
 
 def values(found):
     return {(one.metric, one.x): one.value for one in found}
+
+
+def outside(key):
+    """Metrics of a claim of which a number lies outside its bounds."""
+    exact = registry.find(CLAIMS, key).target.exact
+    numbers = exact.compute()
+    found = set()
+    for bound in exact.bounds:
+        held = [
+            bound.low <= one.value <= bound.high for one in numbers if one.metric == bound.metric
+        ]
+        assert held, f"{key} computes no {bound.metric}"
+        found |= set() if all(held) else {bound.metric}
+    return found
+
+
+def only(selector):
+    """Attention of one selector, whatever is asked for: what a wrong name would compute."""
+    return lambda _, **place: slot_of(selector, **place)
+
+
+@pytest.fixture
+def no_clock(monkeypatch):
+    """All that is timed takes a second, because no test asserts times."""
+    monkeypatch.setattr(computed_scores, "_seconds", lambda *_: 1.0)
 
 
 def test_a_score_without_parameters_needs_equal_widths():
@@ -65,3 +92,47 @@ def test_a_narrow_kernel_copies_its_points():
 def test_relative_positions_have_the_parameters_of_the_paper():
     found = {one.metric: one.value for one in computed_kernels.window_of_relative_positions()}
     assert found["parameters_over_formula_ratio"] == 1
+
+
+@pytest.mark.parametrize("key", ["C10", "C20", "C37"])
+def test_computed_numbers_lie_within_the_bounds_of_their_claim(key):
+    assert not outside(key)
+
+
+@pytest.mark.usefixtures("no_clock")
+def test_the_additive_score_keeps_more_for_backward():
+    assert outside("C13") == {"time_ratio"}
+
+
+@pytest.mark.usefixtures("no_clock")
+def test_equal_scores_keep_as_much_for_backward(monkeypatch):
+    monkeypatch.setattr(computed_scores, "slot_of", only("scaled_dot"))
+    found = values(computed_scores.cost_of_scores())
+    assert [found["kept_bytes_ratio", x] for x in (64, 128)] == [1, 1]
+    assert outside("C13") == {"kept_bytes_ratio", "time_ratio"}
+
+
+@pytest.mark.parametrize(
+    ("name", "red"),
+    [("dot", "scaled_dot_gradient_ratio"), ("scaled_dot", "dot_gradient_ratio")],
+)
+def test_gradients_of_another_score_lie_outside_the_bounds(monkeypatch, name, red):
+    monkeypatch.setattr(computed_scores, "slot_of", only(name))
+    assert outside("C10") == {red}
+
+
+def test_wide_values_are_no_mean_field(monkeypatch):
+    monkeypatch.setattr(computed_mean_field, "SPREADS", (2.0, 4.0))
+    assert outside("C20") == {"gap_growth_exponent"}
+
+
+@pytest.mark.parametrize(
+    ("name", "red"),
+    [
+        ("sinusoid", {"order_change"}),
+        ("scaled_dot[position=none]", {"sinusoid_order_change"}),
+    ],
+)
+def test_positions_alone_tell_the_order_of_a_source(monkeypatch, name, red):
+    monkeypatch.setattr(computed_masks, "slot_of", only(name))
+    assert outside("C37") == red
