@@ -91,7 +91,7 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False, retime: b
     choice, why = _choose(task, options, keep=keep or retime, retime=retime)
     if why and retime:
         click.echo(
-            f"{why}; the stored time of a cell stays, and the same command goes on.", err=True
+            f"{why}; the stored time of a cell stays, and the same command begins anew.", err=True
         )
         return 1
     if why:
@@ -107,6 +107,10 @@ def calibrate(text: str, options: "RunOptions", *, keep: bool = False, retime: b
         )
         return 1
     path = keep_choice(task.name, choice)
+    if retime:
+        click.echo(f"{task.show()}: a cell takes {choice.seconds:g} s of CPU time")
+        click.echo(f"stored in {path}", err=True)
+        return 0
     click.echo(f"{task.show()}: {choice.chosen.name if choice.chosen else 'nothing chosen'}")
     click.echo(choice.why)
     for who, rate in choice.rates.items():

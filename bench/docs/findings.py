@@ -1,6 +1,6 @@
 """What was found, with numbers from published runs: short for README.md, whole for a page.
 
-`bench/docs/places.py` says how a number stands in a text.
+`bench/docs/places.py` says how numbers are written in a text.
 """
 
 from collections.abc import Mapping

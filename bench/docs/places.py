@@ -1,7 +1,7 @@
 """Places of a text that numbers of published runs fill.
 
-A number stands as `{task/variant|metric@length}`: of a variant or a non-neural baseline on a task,
-by the metric that ranks if none is named, on inputs of one length if one is named. A length is a
+A number is written as `{task/variant|metric@length}`: of a variant or a non-neural baseline on a
+task, by the metric that ranks if none is named, on inputs of one length if one is named. A length is a
 number, `trained` or `longest`. `{run:task/variant}` is a number of another run than that of the
 text. `{decode/…@n}` is how many times as fast as the baseline a variant decodes with n keys in
 the cache of a layer, `{decode[batch=64]/…@n}` the same with so many rows.
@@ -37,7 +37,7 @@ _LENGTH = re.compile(r"\{([^{}\/@]+)@(trained|longest|beyond)\}")
 WIDE, WIDE_SHARE = 0.1, 1 / 6
 """Half a width that a short text tells: more than this, and than this share of the mean."""
 DECODING = "decode"
-"""What stands in the place of a task for the speed of decoding."""
+"""Written where a task is otherwise, for the speed of decoding."""
 NO_OTHERS: Mapping[str, RunFolder] = MappingProxyType({})
 
 

@@ -147,7 +147,7 @@ def _of_fresh_seeds(
     Args:
         root: The checkout.
         section: Of a report.
-        task: Its name stands in the title of the drawing.
+        task: Its name is in the title of the drawing.
         name: Where the drawing is kept.
         caption: In the place of that of the report.
     """

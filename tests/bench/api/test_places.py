@@ -31,7 +31,7 @@ def test_most_variants_are_planned_to_be_timed():
 def test_what_is_planned_to_be_timed_can_be_built_at_the_timed_place(name):
     spec = resolve(name)
     for regime in speed_regimes(spec):
-        workloads.build(spec, AttendShape(regime=regime), "auto", seed=0)
+        assert workloads.build(spec, AttendShape(regime=regime), "auto", seed=0) is not None
 
 
 def test_a_backbone_takes_away_what_its_encoder_removes():

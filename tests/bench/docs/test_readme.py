@@ -12,7 +12,7 @@ def test_runs_that_a_finding_names_beside_its_own_are_read_too():
 
 
 def test_seeds_of_two_runs_are_not_added_up():
-    """The same network may stand in two packs."""
+    """Two packs may hold the same network."""
     cell = {"task": "recall", "backbone": "none", "slot": "causal", "variant": "mqa"}
 
     def run(seeds):
