@@ -1,9 +1,9 @@
 """Places of a text that numbers of published runs fill.
 
 A number is written as `{task/variant|metric@length}`: of a variant or a non-neural baseline on a
-task, by the metric that ranks if none is named, on inputs of one length if one is named. A length is a
-number, `trained` or `longest`. `{run:task/variant}` is a number of another run than that of the
-text. `{decode/…@n}` is how many times as fast as the baseline a variant decodes with n keys in
+task, by the metric that ranks if none is named, on inputs of one length if one is named. A length
+is a number, `trained` or `longest`. `{run:task/variant}` is a number of another run than that of
+the text. `{decode/…@n}` is how many times as fast as the baseline a variant decodes with n keys in
 the cache of a layer, `{decode[batch=64]/…@n}` the same with so many rows.
 `{task@trained}` is the longest input of training, `{task@longest}` that of the test, and
 `{task@beyond}` names all lengths of the test that are longer than any of training.
