@@ -15,7 +15,7 @@ from bench.gpu.isolated import isolated
 from bench.gpu.kit import Kit
 from bench.gpu.pieces import Found, Piece
 from bench.running.code_of_cells import CodeOfCells
-from bench.running.machine_lock import machine_lock
+from bench.running.machine_lock import MachineBusy, machine_lock
 from bench.running.plan import plan
 from bench.running.quality_cells import PlannedCell
 from bench.running.request import AskedVariant, Request
@@ -327,11 +327,14 @@ class Workshop:
     ) -> Any:
         settings, stream = self.session.settings, self.session.stream
         end = time.monotonic() + left
-        with machine_lock(exclusive=True, say=partial(print, file=stream)):
-            left = end - time.monotonic()  # whoever held the lock may have taken most of it
-            if left <= 0:
-                return Reason("timeout", "the machine was busy until the time was over.")
-            return isolated(function, *arguments, settings=settings, timeout_s=left, **named)
+        try:
+            with machine_lock(exclusive=True, say=partial(print, file=stream), end_s=end):
+                left = end - time.monotonic()  # whoever held the lock may have taken most of it
+                if left <= 0:
+                    return Reason("timeout", "the machine was busy until the time was over.")
+                return isolated(function, *arguments, settings=settings, timeout_s=left, **named)
+        except MachineBusy as error:
+            return Reason("timeout", str(error))
 
 
 def _names(variants: Sequence[AskedVariant]) -> str:

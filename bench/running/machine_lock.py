@@ -1,6 +1,7 @@
 """A lock of the whole machine, so that what is timed is alone on it."""
 
 import fcntl
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -8,13 +9,19 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
+from bench.api.errors import BenchError
+
 LOCK = Path("/tmp/attention-bench.lock")
 """One file for all users of a machine, wherever each has temporary files."""
 LOCK_VARIABLE = "BENCH_LOCK_FILE"
 """Environment variable that names another one, for tests."""
-
-
 EVERYBODY = 0o666
+POLL_S = 0.2
+"""How often who may not wait for ever looks whether the lock is free (s)."""
+
+
+class MachineBusy(BenchError):
+    """Another run held the machine until the time was over."""
 
 
 def lock_file() -> Path:
@@ -24,7 +31,7 @@ def lock_file() -> Path:
 
 @contextmanager
 def machine_lock(
-    *, exclusive: bool, say: Callable[[str], None], instead: str = ""
+    *, exclusive: bool, say: Callable[[str], None], instead: str = "", end_s: float = math.inf
 ) -> Iterator[None]:
     """Keep what is timed alone on the machine: training shares the lock, timing owns it.
 
@@ -34,6 +41,10 @@ def machine_lock(
         exclusive: Whether this is timing.
         say: Told whom this waits for, and that there can be no lock.
         instead: What does without waiting, for that sentence.
+        end_s: When waiting ends, by `time.monotonic`.
+
+    Raises:
+        MachineBusy: The lock was not free until `end_s`.
     """
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     path = lock_file()
@@ -53,12 +64,27 @@ def machine_lock(
                 f"waiting for another run on this machine ({_holders(file)}{path}), "
                 f"so that timing stays alone{hint} ..."
             )
-            fcntl.flock(file, kind)
+            _wait(file, kind, end_s)
         _write(file, f"+ {os.getpid()} {time.strftime('%Y-%m-%d %H:%M:%S')}\n", alone=exclusive)
         try:
             yield
         finally:
             _write(file, f"- {os.getpid()}\n", alone=exclusive)
+
+
+def _wait(file: FileIO, kind: int, end_s: float) -> None:
+    """Take the lock when it is free, if there is time until then."""
+    if end_s == math.inf:
+        fcntl.flock(file, kind)
+        return
+    while (left := end_s - time.monotonic()) > 0:
+        time.sleep(min(POLL_S, left))
+        with suppress(BlockingIOError):
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
+            return
+    holders = _holders(file).removesuffix("; ")
+    whom = f" ({holders})" if holders else ""
+    raise MachineBusy(f"another run held this machine until the time was over{whom}.")
 
 
 def _opened(path: Path) -> FileIO:

@@ -12,7 +12,7 @@ from bench.api.cell import Cell
 from bench.api.selector import parse
 from bench.running.job import Job, JobResult
 from bench.running.kept_results import KeptResults
-from bench.running.machine_lock import machine_lock
+from bench.running.machine_lock import MachineBusy, machine_lock
 from bench.running.processes import Executor
 from bench.running.progress import Display
 from bench.running.quality_cells import PlannedCell
@@ -69,7 +69,7 @@ class SharedQueue:
         before = self._results.of_other_code
         try:
             with (
-                machine_lock(exclusive=exclusive, say=display.say, instead=instead),
+                machine_lock(exclusive=exclusive, say=display.say, instead=instead, end_s=end_s),
                 closing(
                     self._executor.run(self._in_time(display, end_s), at_once, display.watch)
                 ) as done,
@@ -85,6 +85,8 @@ class SharedQueue:
                     yield job, result
                 if edited := self._results.of_other_code - before:
                     display.say(EDITED.format(edited))
+        except MachineBusy as error:
+            display.say(str(error))
         finally:
             display.close()
 

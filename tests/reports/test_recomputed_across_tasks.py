@@ -251,7 +251,9 @@ def test_performance_profiles_are_those_of_other_code(name: str) -> None:
     again = [cells[frozenset(one.frame["cell"])] for one in tasks]
     assert (shown, again) == sharing(known, pack.baseline)
     page = unescaped((PAGES / name / "details.md").read_text(encoding="utf-8"))
-    said = re.search(r"too narrow with few seeds(?:; gray lines have none)?\. Tasks: (.*)\.\n", page)
+    said = re.search(
+        r"too narrow with few seeds(?:; gray lines have none)?\. Tasks: (.*)\.\n", page
+    )
     assert said is not None
     assert said[1] == "; ".join(one.title for one in tasks)
     rng = np.random.default_rng(0)

@@ -105,6 +105,20 @@ def test_what_waited_for_the_machine_has_only_the_time_that_is_left(monkeypatch)
     assert given == [10.0], "begun when the time was over"
 
 
+def test_what_waits_for_the_machine_ends_with_its_time(monkeypatch):
+    given = []
+    monkeypatch.setattr(work, "isolated", lambda *_, **named: given.append(named))
+    asked = Request(variants="dot", dtype="bfloat16", preset="smoke")
+    session = SimpleNamespace(settings=WorkerSettings(), stream=io.StringIO())
+    piece = next(one for one in Workshop(REHEARSAL, asked, session).pieces() if "ceil" in one.name)
+    with lock_file().open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        found = piece.work(0.05)
+    assert found.status == "timeout"
+    assert "held this machine until the time was over" in found.detail
+    assert not given
+
+
 @pytest.mark.parametrize("kind", ["speed", "training"])
 def test_cells_that_waited_for_the_machine_have_only_the_time_that_is_left(monkeypatch, kind):
     now, ends = [100.0], []

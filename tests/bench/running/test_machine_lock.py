@@ -3,12 +3,14 @@
 import fcntl
 import os
 import re
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from bench.running import machine_lock as locks
-from bench.running.machine_lock import LOCK, LOCK_VARIABLE, lock_file, machine_lock
+from bench.running.machine_lock import LOCK, LOCK_VARIABLE, MachineBusy, lock_file, machine_lock
 
 
 @pytest.mark.parametrize(("exclusive", "sentences"), [(True, 1), (False, 0)])
@@ -53,6 +55,36 @@ def test_who_waits_says_for_whom_and_how_to_go_on_without_timing(monkeypatch, tm
     (sentence,) = waits(monkeypatch, exclusive=True)
     assert "PID" not in sentence  # the first has let go
     assert sentence.endswith("so that timing stays alone; --no-speed leaves timing out ...")
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_who_has_no_more_time_stops_waiting_and_says_who_held_the_machine(
+    monkeypatch, tmp_path, exclusive
+):
+    lock = tmp_path / "machine.lock"
+    monkeypatch.setenv(LOCK_VARIABLE, str(lock))
+    said, end_s = [], time.monotonic() + 0.05
+    waiting = machine_lock(exclusive=exclusive, say=said.append, end_s=end_s)
+    with (
+        machine_lock(exclusive=True, say=print),
+        pytest.raises(MachineBusy, match=rf"until the time was over \(PID {os.getpid()} since "),
+        waiting,
+    ):
+        pytest.fail("begun without the lock")
+    assert time.monotonic() >= end_s
+    assert len(said) == 1
+    with machine_lock(exclusive=exclusive, say=said.append, end_s=end_s):
+        assert len(said) == 1, "a free machine needs no time"
+
+
+def test_who_has_time_gets_the_machine_when_it_is_free(monkeypatch, tmp_path):
+    monkeypatch.setenv(LOCK_VARIABLE, str(tmp_path / "machine.lock"))
+    with ExitStack() as held:
+        held.enter_context(machine_lock(exclusive=True, say=print))
+        monkeypatch.setattr(locks.time, "sleep", lambda _: held.close())
+        end_s = time.monotonic() + 600
+        with machine_lock(exclusive=True, say=print, end_s=end_s):
+            assert time.monotonic() < end_s
 
 
 def test_who_waits_names_a_process_of_another_user(monkeypatch, tmp_path):

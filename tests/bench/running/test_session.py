@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -210,6 +211,17 @@ def test_a_cell_that_another_process_finishes_meanwhile_is_not_run(start, made, 
     assert session.tally.counts == {"ok": 3}
     assert session.tally.before == {"refused": 1}
     assert "[4/4] done elsewhere" in session.stream.getvalue()
+
+
+def test_what_must_end_waits_no_longer_for_the_machine(start, made):
+    session = start(lambda job: "ok")
+    with lock_file().open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        session.train(made.quality, end_s=time.monotonic() + 0.05)
+    assert not session.executor.done
+    assert "held this machine until the time was over" in session.stream.getvalue()
+    session.train(made.quality)
+    assert len(session.executor.done) == len(made.quality), "nothing was kept back"
 
 
 def test_what_must_end_has_the_time_that_is_left_once_the_machine_is_free(start, made, monkeypatch):
