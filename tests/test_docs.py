@@ -16,6 +16,7 @@ from bench.api.calibration import stored_choices
 from bench.api.claim import CLAIMS
 from bench.api.documented_fields import documented_fields
 from bench.api.resolve import resolve
+from bench.api.selector import Selector
 from bench.api.task import TASKS
 from bench.calibration_trials import RATES
 from bench.cli.main import cli
@@ -30,6 +31,7 @@ from bench.docs.places import filled
 from bench.docs.site import linked
 from bench.docs.tasks import NEEDS_DATA, _made, facts_of, tasks_page
 from bench.docs.variants import variants_page
+from bench.running.calibrated import calibrated_choice
 from bench.running.catalog import describe_variant
 from bench.running.families import tasks_by_family
 from reports import tested
@@ -187,7 +189,6 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
     for pack, task, variant, wanted in (
         ("quick.parquet", "oov_copy", "copynet", "better"),
         ("quick.parquet", "oov_copy", "pointer_generator", "undecided"),
-        ("quick.parquet", "oov_copy[decode=true]", "unk_replacement", "undecided"),
         ("quick.parquet", copying, "raffel_monotonic", "undecided"),
         ("quick.parquet", copying, "mocha", "undecided"),
         ("flagship.parquet", "transduction[rule=copy]", "raffel_monotonic", "better"),
@@ -197,13 +198,19 @@ def test_what_the_findings_say_is_decided_or_not_is_so_by_the_planned_tests():
             ("flagship.parquet", "translation", other, "undecided")
             for other in ("dot", "general", "additive", "location_aware", "coverage_eq1")
         ),
-        ("fresh_seeds.parquet", "recall", "gated_deltanet", "undecided"),
-        ("fresh_seeds.parquet", "recall", "gsa", "undecided"),
+        ("fresh_seeds.parquet", "recall", "gated_deltanet", "worse"),
+        ("fresh_seeds.parquet", "recall", "gsa", "worse"),
+        ("fresh_seeds.parquet", "recall", "dpfp", "equivalent"),
+        *(
+            ("fresh_seeds.parquet", "recall", other, "undecided")
+            for other in ("based", "hedgehog", "performer", "kda")
+        ),
         ("fresh_seeds.parquet", "recall", "mqa", "equivalent"),
         ("fresh_seeds.parquet", "recall", "dilated", "worse"),
         ("fresh_seeds.parquet", "recall", "linear_attention", "worse"),
+        ("fresh_seeds.parquet", "recall", "rope", "worse"),
         ("fresh_seeds.parquet", "recall", "sliding_window", "worse"),
-        ("quick.parquet", "recall", "gated_deltanet", "worse"),
+        ("quick.parquet", "recall", "gated_deltanet", "undecided"),
         ("modern.parquet", "recall", "linear_attention", "undecided"),
     ):
         assert outcome_of(pack, task, variant, "scaled_dot") == wanted, (task, variant)
@@ -416,6 +423,21 @@ def test_fresh_seeds_are_compared_with_the_earlier_ones_as_the_page_says(column,
     assert len(new) == len(both) or more in section
     table = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
     assert [line[column - 1].strip(" |") for line in table[2:]] == found
+
+
+def test_the_findings_count_the_pairs_of_recall_as_calibration_has_chosen_them():
+    choice = calibrated_choice(Selector("recall", {}), "quick")
+    assert choice is not None
+    assert choice.options is not None
+    given = choice.options.options
+    pairs, most = int(given["pairs"]), int(given["more_pairs"])
+    said = f"among {(pairs + most) // 2} and {most} pairs"
+    short, long = (
+        " ".join((ROOT / name).read_text(encoding="utf-8").split())
+        for name in ("README.md", "docs/findings.md")
+    )
+    assert f"{said} after training with {pairs}" in short
+    assert f"trained with {pairs} pairs: share of values {said}" in long
 
 
 def test_limits_name_the_tasks_whose_validation_reaches_beyond_training():

@@ -268,23 +268,25 @@ FINDINGS = (
     ),
     Finding(
         "fresh_seeds",
-        "**Recurrences and windows find fewer values by their keys than softmax attention over all "
-        "keys**, among 20 and 32 pairs after training with 8: `scaled_dot` {recall/scaled_dot}, "
-        "one shared key head (`mqa`) {recall/mqa} with a state of {recall/mqa|state_bytes} bytes, "
+        "**Most recurrences, and all windows, find fewer values by their keys than softmax "
+        "attention over all keys without positions**, among 15 and 24 pairs after training with "
+        "6: `scaled_dot` {recall/scaled_dot}, one shared key head (`mqa`) {recall/mqa} with a "
+        "state of {recall/mqa|state_bytes} bytes, "
         "`linear_attention` {recall/linear_attention} with {recall/linear_attention|state_bytes}, "
-        "`gated_deltanet` {recall/gated_deltanet} (undecided), a window of 16 tokens "
+        "`gated_deltanet` {recall/gated_deltanet}, a window of 16 tokens "
         "{recall/sliding_window}. In a wider network `linear_attention` is not significantly "
         "worse.",
-        "**Where there are more pairs than in training, softmax attention over all keys still "
-        "finds nearly all values; recurrences and windows find fewer.** Bytes alone do "
-        "not separate them: one shared key head (`mqa`) keeps {recall/mqa|state_bytes} "
-        "bytes, `linear_attention` {recall/linear_attention|state_bytes}, `gsa` "
-        "{recall/gsa|state_bytes} and `dilated` {recall/dilated|state_bytes}. `gated_deltanet` and "
-        "`gsa` are undecided here: the seeds of `gated_deltanet` differ by 0.5. On the seeds of "
-        "`quick` it is worse. Recurrences stand without the norm and the gate of their papers. "
-        "In `modern`, with 16 pairs in training and a wider network, `linear_attention` is not "
-        "significantly worse.",
-        "`recall`, one layer of width 32, trained with 8 pairs: share of values among 20 and 32 "
+        "**Where there are more pairs than in training, softmax attention over all keys, without "
+        "positions, still finds nearly all values; most recurrences, and all windows, find "
+        "fewer.** With rotary positions it finds {recall/rope}. Bytes alone do not separate them: "
+        "one shared key head (`mqa`) keeps {recall/mqa|state_bytes} bytes, `linear_attention` "
+        "{recall/linear_attention|state_bytes}, `gsa` {recall/gsa|state_bytes} and `dilated` "
+        "{recall/dilated|state_bytes}. Of the recurrences `dpfp` is equivalent ({recall/dpfp} with "
+        "{recall/dpfp|state_bytes} bytes), and `based`, `hedgehog`, `performer` and `kda` are "
+        "undecided; on the seeds of `quick` `gated_deltanet` is, too. Recurrences stand without "
+        "the norm and the gate of their papers. In `modern`, with 16 pairs in training and a wider "
+        "network, `linear_attention` is not significantly worse.",
+        "`recall`, one layer of width 32, trained with 6 pairs: share of values among 15 and 24 "
         "pairs",
         "`mqa` {recall/mqa}, `linear_attention` {recall/linear_attention}, `gsa` {recall/gsa}, "
         "`gated_deltanet` {recall/gated_deltanet}, `dilated` {recall/dilated}, `sliding_window` "

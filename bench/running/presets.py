@@ -64,9 +64,9 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="70 minutes on two cores: default tasks, one shared task, speed",
-            seeds=5,
-            budget_s=4200.0,
+            summary="50 minutes on two cores: default tasks, one shared task, speed",
+            seeds=4,
+            budget_s=3000.0,
             ranks=True,
             lengths=(256, 1024, 4096),
             rounds="rounds[samples=1,budget_ms=50,most_mb=192,most_s=0.15]",

@@ -251,7 +251,7 @@ def test_sentences_of_quick_say_who_is_faster() -> None:
         ):
             here = group[group["verdict"] == verdict]
             names = {pack.label(name): np.exp(at) for name, at in here[["variant", "ratio"]].values}
-            told = re.search(rf"{words}: (.*?\))( and (\d+) others)?\. ", f"{mine} ")
+            told = re.search(rf"{words}: (.*?\))( and (\d+) others?)?\. ", f"{mine} ")
             assert bool(told) == bool(names), (title, verdict)
             if told:
                 some = re.findall(r"(\S+) \(×([\d.e+-]+)", told[1])

@@ -207,8 +207,7 @@ register_recipe(
     default_task=DefaultTask(task="transduction[rule=fert]"),
     does_not_show=(
         "Mi et al. report better translations from Chinese to English, in which fewer words are "
-        "left out or said twice, than without coverage. Here its mean is higher, but the seeds do "
-        "not decide the difference."
+        "left out or said twice, than without coverage."
     ),
     deviations=(
         "those of the history `mi_coverage`, the loss `mi_coverage_norm` and the additive score."

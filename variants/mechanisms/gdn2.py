@@ -52,8 +52,8 @@ from variants.mechanisms.unit_vectors import oracle_unit, unit
     does_not_show=(
         "Hatamizadeh et al. report better language models, and better retrieval in long texts, "
         "than Gated DeltaNet and KDA, with 1.3 billion parameters and 100 billion tokens of "
-        "training. Recall with 20 and 32 pairs asks for more than the small state of one layer has "
-        "room for here."
+        "training. Recall with more pairs than in training asks for more than the small state of "
+        "one layer has room for here."
     ),
 )
 class Gdn2(Turned, StateRecurrence):

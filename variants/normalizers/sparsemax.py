@@ -37,7 +37,7 @@ class SparsemaxConfig(FixedAlphaConfig):
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Martins and Astudillo report an accuracy near that of softmax, with attention to fewer "
-        "words, on the 550,000 pairs of SNLI. Here the baseline recalls nearly every pair, which "
+        "words, on the 550,000 pairs of SNLI. Here the baseline finds nearly every value, which "
         "leaves no room above it. It is significantly better on `babi` of `families`."
     ),
     cost=1.3,

@@ -50,7 +50,7 @@ register_recipe(
     default_task=DefaultTask(task="oov_copy[decode=true]"),
     does_not_show=(
         "Luong et al. report 1.9 BLEU more from English to German (20.9 and 19.0), with "
-        "vocabularies of 50,000 words. Here its mean is higher, but the seeds do not decide the "
-        "difference. It is significantly better on `aeslc` and `lead_copy` of `families`."
+        "vocabularies of 50,000 words. It is significantly better on `aeslc` and `lead_copy` of "
+        "`families`."
     ),
 )

@@ -44,8 +44,7 @@ class ConcatConfig(HiddenLayerConfig):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
     does_not_show=(
         "Luong et al. report that their own form of it did not do well, with a perplexity of 6.7 "
-        "where the dot product has 6.1, from English to German. Here its mean is higher, but the "
-        "seeds do not decide the difference."
+        "where the dot product has 6.1, from English to German."
     ),
 )
 class ConcatScore(HiddenLayerScore):

@@ -197,9 +197,8 @@ def test_seeds_are_paired(quick):
     found: dict[str, set[frozenset[int]]] = {}
     for (task, *_), some in seeds.items():
         found.setdefault(task.partition("[")[0], set()).add(frozenset(some))
-    assert found.pop("recall") == {frozenset(range(4))}
     assert found.pop("offset") == {frozenset(range(3))}
-    assert set.union(*found.values()) == {frozenset({0, 1}), frozenset(range(5))}
+    assert set.union(*found.values()) == {frozenset({0, 1}), frozenset(range(4))}
 
 
 def test_the_roster_runs_on_the_further_task(quick):
@@ -236,7 +235,7 @@ def test_a_cell_that_does_not_fit_is_left_out_with_the_command_that_runs_it(quic
     everything = {cell.id for cell in quick.cells if cell.kind == "quality"}
     kept = {cell.id for cell in small.cells}
     for one in left:
-        assert "70 minutes" in one.reason
+        assert "50 minutes" in one.reason
         label = one.command.partition("--cell ")[2].strip("'")
         id_ = parse_label(label).id
         assert id_ in everything
@@ -336,7 +335,7 @@ def test_seeds_that_were_asked_for_have_no_budget_unless_minutes_are_named():
     asked = Request(seeds=PRESETS["quick"].seeds + 2, jobs=1, speed=False)
     assert not plan(asked).left_out
     within = plan(replace(asked, minutes=PRESETS["quick"].budget_s / 60))
-    assert {"70 minutes" in one.reason for one in within.left_out} == {True}
+    assert {"50 minutes" in one.reason for one in within.left_out} == {True}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -350,10 +349,10 @@ def test_every_preset_plans_everything(name):
     assert len({c.seed for c in made.cells if c.kind == "quality"}) == preset.seeds
 
 
-def test_smoke_ranks_nothing_and_quick_is_five_seeds():
+def test_smoke_ranks_nothing_and_quick_has_four_seeds():
     assert not PRESETS["smoke"].ranks
     assert PRESETS["quick"].ranks
-    assert PRESETS["quick"].seeds == 5
+    assert PRESETS["quick"].seeds == 4
     assert len(PRESETS["quick"].lengths) >= 3
 
 
