@@ -71,8 +71,8 @@ register_recipe(
         "Sutskever et al. report it ahead of the same network that reads forwards (25.9 to 30.6 "
         "BLEU, English to French, four layers of 1,000 LSTM cells), both without attention. Here "
         "the baseline has attention, which it is not meant to beat. Against `none_state` in "
-        "`rnn_seq2seq[hidden=64,embedding=32,encoder=uni_rnn]` the advantage appears at the size "
-        "of quick (seeds 100 to 104: exact match 0.583 and 0.534, ahead in every seed). Claim C04 "
+        "`rnn_seq2seq[hidden=64,embedding=32,encoder=uni_rnn]` the advantage appears after 600 "
+        "updates (seeds 100 to 104: exact match 0.583 and 0.534, ahead in every seed). Claim C04 "
         "asks for a larger advantage at the longest strings, and is not met."
     ),
 )

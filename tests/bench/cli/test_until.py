@@ -113,7 +113,7 @@ def test_on_default_tasks_every_comparison_begins_with_the_seeds_of_the_first_lo
         check = target.pipeline_check_at("quick", parse(cell.backbone).name)
         assert count == (2 if check else 3), cell.label
     assert RunOptions(preset="quick", until="decided", seeds=5).looks == Looks(first=5)
-    assert RunOptions(preset="quick", until="decided", tasks="recall").looks == Looks(first=5)
+    assert RunOptions(preset="quick", until="decided", tasks="recall").looks == Looks(first=4)
 
 
 def test_a_run_that_was_stopped_goes_on_at_the_same_look_with_the_same_cells(tmp_path, run):
