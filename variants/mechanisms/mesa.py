@@ -49,8 +49,8 @@ LEAST = 0.25
     default_task=DefaultTask(task="recall"),
     does_not_show=(
         "Von Oswald et al. report lower perplexity than other recurrences, and better scores in "
-        "long contexts, with up to 1 billion parameters. Here more pairs than in training stand "
-        "against a small state."
+        "long contexts, with up to 1 billion parameters. Here its small state has to hold more "
+        "pairs than in training."
     ),
 )
 class Mesa(Turned, StateRecurrence):
