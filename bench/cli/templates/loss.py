@@ -58,7 +58,9 @@ class NewNameLoss(Loss):
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         """Mean over the targets of the batch; nothing is carried."""
         weights, mask = inputs.trace.weights, inputs.batch.mask
-        entropy = -torch.special.xlogy(weights, weights).sum(-1)
+        # A hidden key's weight is zero, where the slope of the logarithm is infinite.
+        seen = torch.where(weights > 0, weights, 1.0)
+        entropy = -(seen * torch.log(seen)).sum(-1)
         return self.weight * entropy[mask].sum() / mask.sum().clamp(min=1), carry
 
     def oracle(self, inputs: LossInputs, carry: Mapping[str, Tensor]) -> Float[Tensor, ""]:
