@@ -29,7 +29,10 @@ COST_HELP = (
     "Where the two ran on different processors, it is that of other tasks of the use, and the cell "
     "says “on other tasks”."
 )
-TEST_HELP = "The test with the smallest p, of how many tests of the use, and of how many variants."
+TEST_HELP = (
+    "The test with most variants on which the choice is tied with the best, of how many tests of "
+    "the use, and of how many variants."
+)
 AGAINST_HELP = (
     "Score of the baseline; of uniform attention where nothing is significantly better than the "
     "baseline."
@@ -62,6 +65,7 @@ RULES = (
     "significantly better than the baseline on more tests",
     "above the best non-neural baseline in every seed",
     "tied with the best on more tests",
+    "tied with the best among more variants, on one test",
     "no other of them is at least as good in every seed and better in one, by the score or on the "
     "longest inputs, where these are longer than any of training (unless the 95% interval of the "
     "difference lies within the margin)",
@@ -69,9 +73,7 @@ RULES = (
     "the baseline itself",
 )
 """What decides between variants that are tied with the best, the first that differs."""
-LAST_RULE = (
-    "the test with most variants, then the smallest p, then the fewest parameters, then the name"
-)
+LAST_RULE = "the smallest p, then the fewest parameters, then the name"
 """What decides between variants that are equal by all rules; it says nothing about quality."""
 RULE = (
     "How a variant is chosen: of the variants of the first rank, those that are significantly "
@@ -82,7 +84,8 @@ RULE = (
     "above uniform attention, nothing is named."
 )
 ABOUT_P = (
-    "A row shows the test of the use with the smallest p. This p is of the difference to what "
+    "A row shows the test of the use with most variants on which the choice is tied with the "
+    "best, and of equally large ones that with the smallest p. This p is of the difference to what "
     "stands under “Compared with”. It is corrected for the hypotheses of that test, not for the "
     "number of tests. A generated test is a small model of its use, and a choice among few "
     "variants says little."

@@ -28,6 +28,8 @@ class Standing(NamedTuple):
     """Whether some seed is not above the best non-neural baseline."""
     tied_less: int
     """Tests on which it is tied with the best, times -1."""
+    among: int
+    """Contenders of the largest of these tests, times -1."""
     outdone: bool
     """Whether another is at least as good in every seed and better in one (`outdone`)."""
     cost: float
@@ -67,15 +69,14 @@ class Need:
     def variant(self) -> str:
         """The variant to choose: the first by the rules; empty where no contender has learned.
 
-        Of those that are equal by all rules it is what is so among most contenders, then what has
-        the smaller p as it is printed, then what has fewer parameters, then the first name.
+        Of those that are equal by all rules it is what has the smaller p as it is printed, then
+        what has fewer parameters, then the first name.
         """
 
-        def order(name: str) -> tuple[Standing, int, float, float, str]:
+        def order(name: str) -> tuple[Standing, float, float, str]:
             here = self.candidates[name]
             p = round(min(_evidence_order(one, name)[0] for one in here), 3)
-            most = max(len(one.contenders) for one in here)
-            return self._standings[name], -most, p, _parameters(here[0], name), name
+            return self._standings[name], p, _parameters(here[0], name), name
 
         return min(self.candidates, key=order, default="")
 
@@ -90,9 +91,12 @@ class Need:
     def _standings(self) -> "dict[str, Standing]":
         """How each candidate stands by the rules that say something about quality or cost.
 
-        Better than the baseline on most tasks, tied on most, cheapest. Before ties are counted,
-        what is above the non-neural baselines in every seed of these tasks is preferred. Before
-        costs are compared, what is ahead of another tied one in no seed comes last (`outdone`).
+        Better than the baseline on most tasks, tied on most, tied among most variants, cheapest.
+        Before ties are counted, what is above the non-neural baselines in every seed of these tasks
+        is preferred. To be tied among more variants counts before cost, because variants of
+        different tests were never compared: the cheaper one of them may be far behind on the test
+        of the other. Before costs are compared, what is ahead of another tied one in no seed comes
+        last (`outdone`).
         Costs that are about that of the baseline count as the same. Of the rest the baseline is
         first.
         """
@@ -105,6 +109,7 @@ class Need:
                 worse_on=-sum(beats(one, name, one.baseline) for one in here),
                 behind=any(_below_non_neural(one, name) for one in here),
                 tied_less=-len(here),
+                among=-max(len(one.contenders) for one in here),
                 outdone=any(outdone(one, name, tied[one.key]) for one in here),
                 cost=in_order(relative_cost(here, name), self.noise),
                 other=name != here[0].baseline,
@@ -114,10 +119,14 @@ class Need:
 
     @cached_property
     def evidence(self) -> Comparison:
-        """The comparison that says most for the choice."""
+        """Of the comparisons where the choice is tied with the best, that of most contenders.
 
-        def order(comparison: Comparison) -> tuple[float, float]:
-            return _evidence_order(comparison, self.variant)
+        Of equally many, the one with the smaller p. Size is known before a run, so the p of the
+        larger one was not chosen for being small.
+        """
+
+        def order(comparison: Comparison) -> tuple[int, tuple[float, float]]:
+            return -len(comparison.contenders), _evidence_order(comparison, self.variant)
 
         return min(self.candidates.get(self.variant) or self.comparisons, key=order)
 

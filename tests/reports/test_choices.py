@@ -135,6 +135,27 @@ def test_a_test_on_which_something_is_above_uniform_attention_goes_before_others
     assert not need.is_open
 
 
+def test_a_variant_of_the_larger_test_goes_before_a_cheaper_one_of_a_smaller_test(tmp_path: Path):
+    two = {BASE: 0.5, OTHER: 0.9, UNIFORM: 0.3}
+    three = {BASE: 0.5, NEW: 0.9, OTHER: 0.6, UNIFORM: 0.3}
+    tasks = {"copying": two, "sorting": three}
+    folder = written(tmp_path / "run", tasks, family="the one use", steps={OTHER: 5.0})
+    (need,) = needs(folder)
+    assert {*need.candidates} == {NEW, OTHER}
+    assert (need.variant, need.evidence.task) == (NEW, "sorting")
+
+
+def test_the_row_shows_the_test_with_most_variants_whatever_its_p(tmp_path: Path):
+    small = {BASE: 0.1, NEW: 0.9, UNIFORM: 0.05}
+    large = {BASE: 0.88, NEW: 0.9, OTHER: 0.6, UNIFORM: 0.3}
+    folder = written(tmp_path / "run", {"copying": small, "sorting": large}, family="the one use")
+    (need,) = needs(folder)
+    on = {one.task: one.p_better(NEW, BASE) for one in need.comparisons}
+    assert need.variant == NEW
+    assert on["copying"] < on["sorting"]
+    assert need.evidence.task == "sorting"
+
+
 def test_a_non_neural_baseline_is_named_whether_it_is_better_or_not(tmp_path: Path):
     tasks = {"copying": DECIDED, "sorting": DECIDED}
     level = {"copying": 0.901, "sorting": 0.899}

@@ -149,10 +149,10 @@ class Use:
             -sum(test.beats(name, test.base) for test in here),
             any(not beats_the_rest(test, name) for test in here),
             -len(here),
+            -max(len(test.contenders) for test in here),
             any(is_outdone(test, name, beside[id(test)]) for test in here),
             1.0 if same else math.inf if math.isnan(cost) else cost,
             name != here[0].base,
-            -max(len(test.contenders) for test in here),
             round(min(p_of(test, name, test.base) for test in here), 3),
             here[0].parameters.get(name, math.inf),
             name,
@@ -164,12 +164,13 @@ class Use:
 
     @cached_property
     def test(self) -> Compared:
-        """That of which p is smallest."""
+        """That with most contenders, and of these the one of which p is smallest."""
 
-        def ps(test: Compared) -> list[float]:
-            return [p_of(test, self.variant, one) for one in (test.base, test.uniform)]
+        def order(test: Compared) -> tuple[float, ...]:
+            ps = (p_of(test, self.variant, one) for one in (test.base, test.uniform))
+            return (-len(test.contenders), *ps)
 
-        return min(self.tied_on.get(self.variant, self.tests), key=ps)
+        return min(self.tied_on.get(self.variant, self.tests), key=order)
 
     @property
     def is_open(self) -> bool:
