@@ -1,15 +1,24 @@
 """What to choose for each use of attention by several runs, side by side."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
-from reports.choices import ABOUT_P, COLUMNS, COST_HELP, RULE, SEEDS_HELP, choice_row
+from reports.choices import (
+    ABOUT_P,
+    COLUMNS,
+    COST_HELP,
+    RULE,
+    SEEDS_HELP,
+    about_scores,
+    choice_row,
+)
 from reports.evidence import about_baseline, after_training, small_difference
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
 from reports.numbers import counted, p_text, plain
+from reports.prose import join
 from reports.training_cost import ASSUMED
 
 PAGE = "report.md"
@@ -24,6 +33,7 @@ DIAGNOSTIC_TITLE, USE_TITLE = "Diagnostic tests", "Uses of attention"
 SHORT_TITLE = "In short"
 SHORT_COLUMNS = (
     Column(title="Use"),
+    Column(title="Test"),
     Column(title="Variant"),
     Column(title="Score"),
     Column(title="Score of the baseline"),
@@ -35,19 +45,24 @@ NO_GAIN = "not shown"
 """Where the variant that is named is not significantly better than the baseline."""
 
 
-def choices_in_short(runs: Mapping[str, RunFolder]) -> tuple[str, TableBlock]:
+def choices_in_short(
+    runs: Mapping[str, RunFolder], equally_long: Collection[str] = ()
+) -> tuple[str, TableBlock]:
     """One row for each use, of the first run that names a variant, and how many are what.
 
     What is significantly better than the baseline stands first, the baseline itself last.
 
     Args:
         runs: Runs by the names of their folders of pages, those that count first at the front.
+        equally_long: Of these runs, which train equally long, that one is taken whose test has most
+            variants, then the one with more seeds.
     """
-    first: dict[str, tuple[Need, str]] = {}
+    found: dict[str, list[tuple[Need, str]]] = {}
     for name, folder in runs.items():
         for need in needs(folder):
             if need.family != DIAGNOSTICS and not need.is_open:
-                first.setdefault(need.title, (need, name))
+                found.setdefault(need.title, []).append((need, name))
+    first = {title: _first(these, equally_long) for title, these in found.items()}
     kinds = {title: _kind(need) for title, (need, _) in first.items()}
     order = sorted(first, key=lambda title: (KINDS.index(kinds[title]), title))
     counts = Counter(kinds.values())
@@ -57,8 +72,31 @@ def choices_in_short(runs: Mapping[str, RunFolder]) -> tuple[str, TableBlock]:
         f"{counts['baseline']} the baseline itself is named, and in {counts['other']} a variant "
         "of which that is not shown."
     )
+    better = [need for title, (need, _) in first.items() if kinds[title] == "better"]
+    told += _how_much_better(better)
     rows = tuple(_short_row(*first[title]) for title in order)
     return told, TableBlock(key="short", title=SHORT_TITLE, columns=SHORT_COLUMNS, rows=rows)
+
+
+def _first(found: Sequence[tuple[Need, str]], equally_long: Collection[str]) -> tuple[Need, str]:
+    """The first of the runs of a use, or the one among its equals that compares most variants."""
+    if found[0][1] not in equally_long:
+        return found[0]
+    equals = [one for one in found if one[1] in equally_long]
+    return max(equals, key=lambda one: (one[0].compared, one[0].evidence.most_seeds))
+
+
+def _how_much_better(found: Sequence[Need]) -> str:
+    """How many of some gains are too small to matter, or over a baseline that learned nothing."""
+    small = sum(
+        bool(small_difference(need.evidence, need.variant, need.evidence.baseline or ""))
+        for need in found
+    )
+    unlearned = sum(need.baseline_is_uniform for need in found)
+    parts = [f"{small} {'is' if small == 1 else 'are'} below the margin"] if small else []
+    if unlearned:
+        parts.append(f"in {unlearned} the baseline is not above uniform attention")
+    return f" Of the differences of the first kind {join(parts)}." if parts else ""
 
 
 KINDS = ("better", "other", "baseline")
@@ -73,9 +111,9 @@ def _kind(need: Need) -> str:
 
 def _short_row(need: Need, run: str) -> tuple[TableCell, ...]:
     """A use, its variant, the scores of both, and the run that says so."""
-    use, _, variant, score, *_, cost = choice_row(need)
+    use, test, variant, score, *_, cost = choice_row(need)
     link = TableCell(text=run, href=f"{run}/{PAGE}")
-    return (use, variant, score, *_beside_baseline(need), cost, link)
+    return (use, test, variant, score, *_beside_baseline(need), cost, link)
 
 
 def _beside_baseline(need: Need) -> tuple[TableCell, TableCell]:
@@ -111,13 +149,14 @@ def choices_of_runs(runs: Mapping[str, RunFolder]) -> list[TableBlock]:
         # sorting keeps the order of runs
         by_use = groupby(sorted(mine, key=lambda one: one[0].title), key=lambda one: one[0].title)
         rows = [row for _, group in by_use for row in _rows(list(group))]
+        about = about_scores([need for need, _ in mine])
         tables.append(
             TableBlock(
                 key=title.lower().replace(" ", "-"),
                 title=title,
                 columns=(COLUMNS[0], Column(title="Run"), *COLUMNS[1:]),
                 rows=tuple(rows),
-                notes=() if diagnostic else (RULE, ABOUT_P, ABOUT_COSTS, ABOUT_SEEDS),
+                notes=about if diagnostic else (RULE, ABOUT_P, *about, ABOUT_COSTS, ABOUT_SEEDS),
             )
         )
     return tables

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from bench.api.headline import is_made
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.catalog import capitalized, uncapitalized
 from reports.evidence import equal_by_rules, evidence_of, evidence_text, stands_for
@@ -30,8 +31,8 @@ COST_HELP = (
     "says “on other tasks”."
 )
 TEST_HELP = (
-    "The test with most variants on which the choice is tied with the best, of how many tests of "
-    "the use, and of how many variants."
+    "The test with most variants on which the choice is tied with the best. In brackets: of how "
+    "many tests of the use it is one, and how many variants it compares."
 )
 AGAINST_HELP = (
     "Score of the baseline; of uniform attention where nothing is significantly better than the "
@@ -48,6 +49,8 @@ VARIANT_HELP = (
 )
 OTHER_SIZE = 0.1
 """Share of the parameters by which a choice may differ from the baseline before it says so."""
+FEW_PARAMETERS = 100
+"""Below so many parameters a share says little, and both counts are printed."""
 COLUMNS = (
     Column(title="Use"),
     Column(title="Test", help=TEST_HELP),
@@ -62,10 +65,11 @@ COLUMNS = (
 )
 """Columns of `choice_row`."""
 RULES = (
-    "significantly better than the baseline on more tests",
-    "above the best non-neural baseline in every seed",
-    "tied with the best on more tests",
-    "tied with the best among more variants, on one test",
+    "significantly better than the baseline on more of these tests",
+    "above the best non-neural baseline in every seed of all these tests, unless that baseline is "
+    "the rule of the data",
+    "more of these tests",
+    "the largest of these tests compares more variants",
     "no other of them is at least as good in every seed and better in one, by the score or on the "
     "longest inputs, where these are longer than any of training (unless the 95% interval of the "
     "difference lies within the margin)",
@@ -73,20 +77,27 @@ RULES = (
     "the baseline itself",
 )
 """What decides between variants that are tied with the best, the first that differs."""
-LAST_RULE = "the smallest p, then the fewest parameters, then the name"
+LAST_RULE = (
+    "the smallest p on the largest of these tests, then the fewest parameters, then the name"
+)
 """What decides between variants that are equal by all rules; it says nothing about quality."""
 RULE = (
     "How a variant is chosen: of the variants of the first rank, those that are significantly "
-    "above uniform attention are tied with the best. Of several the first rule decides in which "
+    "above uniform attention are tied with the best. Tests on which nothing is above uniform "
+    "attention are left out where there are others. Of a variant only those tests count on which "
+    "it is tied with the best. Of several variants the first rule decides in which "
     f"they differ: {'; '.join(f'({at}) {rule}' for at, rule in enumerate(RULES, 1))}. Of those "
     f"that are equal by all rules one is named, by {LAST_RULE}, which say nothing about quality. "
-    "So the variant that is named need not have the best mean. Where nothing is significantly "
+    "So the variant that is named need not have the best mean, and what was entered in more tests "
+    "is preferred. A difference that decides by rule 5 alone is no evidence: of two equal variants "
+    "one is ahead in each of three seeds in a quarter of all cases. Where nothing is significantly "
     "above uniform attention, nothing is named."
 )
 ABOUT_P = (
-    "A row shows the test of the use with most variants on which the choice is tied with the "
-    "best, and of equally large ones that with the smallest p. This p is of the difference to what "
-    "stands under “Compared with”. It is corrected for the hypotheses of that test, not for the "
+    "A test is a comparison on one task in one network. A row shows the test with most variants on "
+    "which the choice is tied with the best, and of equally large ones that with the smaller p "
+    "against the baseline. The p of the row is of the difference to what stands under “Compared "
+    "with”. It is corrected for the hypotheses of that test, not for the "
     "number of tests. A generated test is a small model of its use, and a choice among few "
     "variants says little."
 )
@@ -94,6 +105,9 @@ ABOUT_PARTS = (
     "Where two of the best are within 1% of the best possible score, the hardest part of the test "
     "decides on which something is better than uniform attention; it stands after the test. It "
     "was chosen after looking at the scores."
+)
+ABOUT_AREAS = (
+    "A score along training is the mean of the scores on validation over the steps of training."
 )
 TESTS = "Tests: "
 """Start of the note that says what the tests ask."""
@@ -112,9 +126,8 @@ def choices_table(folder: RunFolder) -> TableBlock | None:
     if len(found) > MOST_ROWS:
         rows += [_merged(clear)] if len(clear) > 1 else []
         rows += [_merged_open(open_)] if len(open_) > 1 else []
-    parts = (ABOUT_PARTS,) if any(need.evidence.part for need in shown) else ()
     notes = (
-        *(*_dropped(decided, rows), *_tests(shown), *parts),
+        *(*_dropped(decided, rows), *_tests(shown), *about_scores(shown)),
         *(RULE, ABOUT_P, _about_costs(found[0].noise)),
     )
     return _table("choices", "What to choose", rows, notes)
@@ -190,11 +203,11 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
     plain_cells = (p, seeds, found.non_neural)
     return (
         TableCell(text=capitalized(need.title)),
-        TableCell(text=known.task_label(comparison.task), marks=_about_test(need)),
+        test_cell(need),
         TableCell(
             text=NONE_YET if open_ else known.label(need.variant),
             code=not open_,
-            marks=() if open_ else (*equal_by_rules(need), *_size(need)),
+            marks=() if open_ else (*_rule(need), *equal_by_rules(need), *_size(need)),
         ),
         TableCell(text=found.score or NO_VALUE),
         TableCell(text=found.against or NO_VALUE, marks=found.marks),
@@ -211,15 +224,35 @@ def _size(need: Need) -> tuple[str, ...]:
         for name in (need.variant, need.evidence.catalog.baseline)
     )
     share = mine / base if base else math.nan
-    return (f"{percent(share)} parameters",) if abs(share - 1) > OTHER_SIZE else ()
+    if not abs(share - 1) > OTHER_SIZE:
+        return ()
+    if max(mine, base) < FEW_PARAMETERS:
+        return (f"{counted(round(mine), 'parameter')}, the baseline {plain(base, 0)}",)
+    return (f"{percent(share)} parameters",)
+
+
+def _rule(need: Need) -> tuple[str, ...]:
+    """The number of the rule that decided, where there was something to decide."""
+    return (f"by rule {need.decided_by}",) if need.decided_by else ()
+
+
+def about_scores(shown: Sequence[Need]) -> tuple[str, ...]:
+    """What has to be known of parts of tests and of scores along training, where rows have some."""
+    parts = any(need.evidence.part for need in shown)
+    areas = any(is_made(need.evidence.metric, "area_under_curve") for need in shown)
+    return (*((ABOUT_PARTS,) if parts else ()), *((ABOUT_AREAS,) if areas else ()))
+
+
+def test_cell(need: Need) -> TableCell:
+    """The test that a row shows."""
+    return TableCell(text=need.evidence.whole.title, marks=_about_test(need))
 
 
 def _about_test(need: Need) -> tuple[str, ...]:
     """The part of the test, of how many of the use it is one, and how many were compared on it."""
     comparison, count = need.evidence, len(need.comparisons)
-    known = {*comparison.contenders, *filter(None, (comparison.baseline,))}
     share = f"1 of {count} tests, " if count > 1 else ""
-    about = f"{share}{counted(len(known), 'variant')}"
+    about = f"{share}{counted(need.compared, 'variant')}"
     return (comparison.part, about) if comparison.part else (about,)
 
 

@@ -31,7 +31,7 @@ def networks_in_words(claim: Claim) -> list[str]:
         usual = {"backbone": side.backbone, "slot": side.slot, "training": side.training}
         more = [f"{name} {value}" for name, value in usual.items() if value]
         more += [f"probe {side.probe}"] if side.probe else []
-        where = ", ".join([f"{side.task} at the size of {side.preset}", *more])
+        where = ", ".join([f"{side.task} at the size of {side.preset} before calibration", *more])
         variants.setdefault(where, {})[side.variant] = None
     return [f"{where}: {', '.join(names)}" for where, names in variants.items()]
 

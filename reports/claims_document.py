@@ -116,7 +116,11 @@ def headline(outcomes: Sequence[ClaimOutcome]) -> str:
 def _rates(outcomes: Sequence[ClaimOutcome]) -> str:
     """Which learning rates networks have: that of their task, unless a claim names another one."""
     own = [one.claim.key for one in outcomes if any(map(_has_own_rate, one.claim.sides))]
-    usual = "Networks have the learning rate of their task, which was not tuned for them."
+    usual = (
+        "Sizes of tasks are those before calibration, so that `recall` at the size of `quick` is "
+        "another test here than in the report `quick`. Networks have the learning rate of their "
+        "task, which was not tuned for them."
+    )
     if not own:
         return usual
     return f"{usual} Those of {join(own)} have another one, which their list of networks names."

@@ -18,6 +18,8 @@ from reports.ranked_table.verdicts import why_untested
 from reports.training_cost import differs, relative_cost
 
 NOTHING_DECIDED = "nothing is decided"
+MOST_TIED = 4
+"""Tied variants that a cell names; more are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +228,7 @@ def _non_neural(need: Need) -> str:
 
 
 def _ties(need: Need) -> str:
-    """How many others are tied with the best, and one that has a better mean or costs less."""
+    """Others that are tied with the best, one that has a better mean or costs less at the front."""
     tied = tied_with_best(need.evidence)
     others = [name for name in tied if name != need.variant]
     if not others:
@@ -235,10 +237,17 @@ def _ties(need: Need) -> str:
     better = first != need.variant and comparison.short_score(first) != comparison.short_score(
         need.variant
     )
-    told = _better(need, first) if better else _cheaper(need, others)
-    if not told:
-        return counted(len(others), "other")
-    return f"{told} and {counted(len(others) - 1, 'other')}" if len(others) > 1 else told
+    named = first if better else _cheaper(need, others)
+    told = [_better(need, first) if better else _costs_less(need, named)] if named else []
+    rest = [comparison.catalog.label(name) for name in others if name != named]
+    if len(others) > MOST_TIED and rest:
+        rest = [counted(len(rest), "other")]
+    return join([*told, *rest])
+
+
+def _costs_less(need: Need, name: str) -> str:
+    comparison = need.evidence
+    return f"{comparison.catalog.label(name)} ({comparison.short_score(name)}, which costs less)"
 
 
 def _cheaper(need: Need, others: Sequence[str]) -> str:
@@ -248,8 +257,7 @@ def _cheaper(need: Need, others: Sequence[str]) -> str:
     less = [name for name, cost in costs.items() if differs(cost, need.noise) and cost.estimate < 1]
     if not less:
         return ""
-    name = min(less, key=lambda one: costs[one].estimate)
-    return f"{comparison.catalog.label(name)} ({comparison.short_score(name)}, which costs less)"
+    return min(less, key=lambda one: costs[one].estimate)
 
 
 def _unproved(need: Need) -> tuple[str, ...]:

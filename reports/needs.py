@@ -74,11 +74,23 @@ class Need:
         """
 
         def order(name: str) -> tuple[Standing, float, float, str]:
-            here = self.candidates[name]
-            p = round(min(_evidence_order(one, name)[0] for one in here), 3)
-            return self._standings[name], p, _parameters(here[0], name), name
+            p = round(_p_order(_largest(self.candidates[name], name), name)[0], 3)
+            return self._standings[name], p, _parameters(self.candidates[name][0], name), name
 
         return min(self.candidates, key=order, default="")
+
+    @cached_property
+    def decided_by(self) -> int:
+        """Number of the last rule that was needed, from 1 on; 0 where there was no other candidate.
+
+        A candidate that is equal by all rules needs none.
+        """
+        mine = self._standings.get(self.variant, ())
+        found = (zip(mine, one, strict=True) for one in self._standings.values() if one != mine)
+        return max(
+            (1 + [here == there for here, there in pairs].index(False) for pairs in found),
+            default=0,
+        )
 
     @cached_property
     def alike(self) -> list[str]:
@@ -124,11 +136,12 @@ class Need:
         Of equally many, the one with the smaller p. Size is known before a run, so the p of the
         larger one was not chosen for being small.
         """
+        return _largest(self.candidates.get(self.variant) or self.comparisons, self.variant)
 
-        def order(comparison: Comparison) -> tuple[int, tuple[float, float]]:
-            return -len(comparison.contenders), _evidence_order(comparison, self.variant)
-
-        return min(self.candidates.get(self.variant) or self.comparisons, key=order)
+    @property
+    def compared(self) -> int:
+        """How many variants that test compares, the baseline among them."""
+        return len({*self.evidence.contenders, *filter(None, (self.evidence.baseline,))})
 
     @property
     def beats_baseline(self) -> bool:
@@ -262,7 +275,12 @@ def beats(comparison: Comparison, variant: str, other: str | None) -> bool:
     return _p_better(comparison, variant, other) < LEVEL
 
 
-def _evidence_order(comparison: Comparison, variant: str) -> tuple[float, float]:
+def _largest(found: Sequence[Comparison], variant: str) -> Comparison:
+    """The comparison of most contenders; of equally many, the one with the smaller p."""
+    return min(found, key=lambda one: (-len(one.contenders), _p_order(one, variant)))
+
+
+def _p_order(comparison: Comparison, variant: str) -> tuple[float, float]:
     """How small p is of being better than the baseline and than uniform attention."""
     against = (
         _p_better(comparison, variant, other)

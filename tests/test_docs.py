@@ -467,13 +467,25 @@ def test_limits_name_the_claims_that_were_decided_again():
 def test_the_readme_says_how_many_claims_a_replaced_test_left_open():
     page = (ROOT / "reports/published/claims/claims.md").read_text(encoding="utf-8")
     counts = re.search(r"\*\*53 claims: (\d+) supported, (\d+) contradicted, (\d+) und", page)
+    anew = re.search(r"The present ones say: (\d+) supported", page)
     gained = re.search(r"So (\d+) are supported by the present test alone", page)
     assert counts is not None
+    assert anew is not None
     assert gained is not None
     supported, contradicted, undecided = counts.groups()
     verdicts = f"{supported} supported, {contradicted} contradicted, {undecided} undecided"
-    anew = f"{gained[1]} of the {supported} by a test that replaced an earlier one"
-    assert f"{verdicts}; {anew}" in README
+    told = f"{anew[1]} of the {supported} by tests that were written anew, {gained[1]} of them not by"
+    assert f"{verdicts}; {told} the earlier tests" in README
+
+
+def test_the_readme_says_how_far_translations_are_above_uniform_attention():
+    folder = read_folder(ROOT / readme.PUBLISHED / "flagship.parquet")
+    (comparison,) = (one for one in folder.comparisons if one.task.startswith("translation"))
+    means = {name: found.estimate for name, found in comparison.means.items()}
+    above = [means[name] - means["uniform"] for name in {*means} - {"uniform", "none_state"}]
+    assert len(above) == 7
+    told = f"by {min(above):.1f} to {max(above):.1f} BLEU in the mean"
+    assert told in README
 
 
 def test_with_eight_words_two_outputs_that_copy_are_ahead_of_plain_attention():

@@ -64,7 +64,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="50 minutes on two cores: default tasks, one shared task, speed",
+            summary="45 minutes on two cores: default tasks, one shared task, speed",
             seeds=4,
             budget_s=3000.0,
             ranks=True,

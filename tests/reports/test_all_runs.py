@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from synthetic import BASE
-from synthetic_levels import DECIDED, NEW, NOTHING, TIED, UNIFORM, written
+from synthetic_levels import DECIDED, NEW, NOTHING, OTHER, TIED, UNIFORM, written
 
 from bench.docs import choices
 from reports.all_runs import DIAGNOSTIC_TITLE, USE_TITLE, choices_in_short, choices_of_runs
@@ -42,13 +42,14 @@ def test_the_short_table_has_one_row_a_use_those_with_a_gain_first(tmp_path: Pat
     short = written(tmp_path / "short", {"reading": DECIDED, "copying": DECIDED, "open": NOTHING})
     told, table = choices_in_short({"long": long, "short": short})
     found = [[cell.text for cell in row] for row in table.rows]
-    assert [(row[0], row[1], row[-1]) for row in found] == [
+    assert [(row[0], row[2], row[-1]) for row in found] == [
         ("Use of reading", CHOSEN, "short"),
         ("Use of copying", FIRST, "long"),
     ]
-    assert found[0][4].startswith("yes, p")
-    assert found[0][3] == short.comparisons[0].short_score(BASE)
-    assert [found[1][at] for at in (3, 4)] == ["—", "—"], "the baseline is not beside itself"
+    assert [row[1] for row in found] == ["reading", "copying"]
+    assert found[0][5].startswith("yes, p")
+    assert found[0][4] == short.comparisons[0].short_score(BASE)
+    assert [found[1][at] for at in (4, 5)] == ["—", "—"], "the baseline is not beside itself"
     assert "better than the baseline in 1 of 2 uses" in told
     assert "In 1 the baseline itself is named, and in 0" in told
 
@@ -59,7 +60,7 @@ def test_the_short_table_has_the_notes_of_the_long_row(tmp_path: Path):
     folder = written(tmp_path / "run", {"copying": levels}, positions=(NEW,))
     known = folder.catalog
     known.metrics = {name: replace(one, margin=0.05) for name, one in known.metrics.items()}
-    (_, table), (long, _) = choices_in_short({"run": folder}), choices_of_runs({"run": folder})
+    (start, table), (long, _) = choices_in_short({"run": folder}), choices_of_runs({"run": folder})
     (row,), (whole,) = told(table), told(long)
     lacks = ("which has no positions", "which is not above uniform attention")
     below = "a difference below the margin of 0.0500"
@@ -67,6 +68,21 @@ def test_the_short_table_has_the_notes_of_the_long_row(tmp_path: Path):
     assert row["Better than the baseline"].text.startswith("yes, p")
     assert row["Better than the baseline"].marks == (below,)
     assert whole["Compared with"].marks == (*lacks, below)
+    assert start.endswith(
+        "Of the differences of the first kind 1 is below the margin and in 1 the baseline is not "
+        "above uniform attention."
+    )
+
+
+def test_of_runs_that_train_equally_long_the_one_with_more_variants_is_shown(tmp_path: Path):
+    few = {BASE: 0.5, NEW: 0.9, UNIFORM: 0.3}
+    runs = {
+        "few": written(tmp_path / "few", {"copying": few}),
+        "many": written(tmp_path / "many", {"copying": {**few, OTHER: 0.5}}),
+    }
+    for equally_long, shown in (((), "few"), (("few", "many"), "many"), (("many",), "few")):
+        _, table = choices_in_short(runs, equally_long)
+        assert [row[-1].text for row in table.rows] == [shown]
 
 
 def test_diagnostic_tests_have_a_table_of_their_own(tmp_path: Path):

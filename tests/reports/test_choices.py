@@ -19,6 +19,7 @@ from synthetic_levels import (
 )
 from synthetic_run import write_json, write_run
 
+from reports import evidence
 from reports.blocks import NO_VALUE, Column, TableBlock, TableCell
 from reports.choices import ABOUT_PARTS, MOST_ROWS, NONE_YET, _cost, choices_table, other_needs
 from reports.evidence import evidence_text
@@ -143,6 +144,25 @@ def test_a_variant_of_the_larger_test_goes_before_a_cheaper_one_of_a_smaller_tes
     (need,) = needs(folder)
     assert {*need.candidates} == {NEW, OTHER}
     assert (need.variant, need.evidence.task) == (NEW, "sorting")
+    (row,) = rows(folder)
+    assert row["Variant"].marks[0] == "by rule 4"
+
+
+def test_networks_of_a_few_parameters_are_told_by_their_counts(tmp_path: Path):
+    sizes = {BASE: 1.0, NEW: 2.0}
+    (row,) = rows(written(tmp_path / "run", {"copying": DECIDED}, parameters=sizes))
+    assert row["Variant"].marks == ("2 parameters, the baseline 1",)
+
+
+def test_few_tied_variants_are_named_and_many_are_counted(tmp_path: Path, monkeypatch):
+    equal = {BASE: 0.9, NEW: 0.9, OTHER: 0.9, UNIFORM: 0.3}
+    folder = written(tmp_path / "run", {"copying": equal})
+    (row,) = texts(folder)
+    others = [name for name in ("bahdanau", "shaw_rpr", "scaled_dot") if name != row["Variant"]]
+    assert all(name in row["Tied with"] for name in others)
+    monkeypatch.setattr(evidence, "MOST_TIED", 1)
+    (row,) = texts(written(tmp_path / "second", {"copying": equal}))
+    assert "other" in row["Tied with"]
 
 
 def test_the_row_shows_the_test_with_most_variants_whatever_its_p(tmp_path: Path):

@@ -17,8 +17,12 @@ from recomputed import LEVEL, PAGES, Compared, options, pack_of
 from scipy import stats
 
 RUNS = ("flagship", "multi30k", "modern", "quick", "families")
+RULES = 7
+"""Rules that say something about quality or cost; what follows them says nothing."""
 ASSUMED = 1.3
 """Factor within which costs are the same, where no A/A control says it."""
+MOST_TIED = 4
+"""Tied variants that a row names; more are counted."""
 
 
 @dataclass(frozen=True)
@@ -144,16 +148,17 @@ class Use:
         beside = {id(test): [n for n, on in self.tied_on.items() if test in on] for test in here}
         cost = cost_of(here, name, base).estimate
         noise = noise_of(self.run)
+        largest = largest_of(here, name)
         same = 1 / noise <= cost <= noise
         return (
             -sum(test.beats(name, test.base) for test in here),
             any(not beats_the_rest(test, name) for test in here),
             -len(here),
-            -max(len(test.contenders) for test in here),
+            -len(largest.contenders),
             any(is_outdone(test, name, beside[id(test)]) for test in here),
             1.0 if same else math.inf if math.isnan(cost) else cost,
             name != here[0].base,
-            round(min(p_of(test, name, test.base) for test in here), 3),
+            round(p_of(largest, name, largest.base), 3),
             here[0].parameters.get(name, math.inf),
             name,
         )
@@ -164,19 +169,33 @@ class Use:
 
     @cached_property
     def test(self) -> Compared:
-        """That with most contenders, and of these the one of which p is smallest."""
+        return largest_of(self.tied_on.get(self.variant, self.tests), self.variant)
 
-        def order(test: Compared) -> tuple[float, ...]:
-            ps = (p_of(test, self.variant, one) for one in (test.base, test.uniform))
-            return (-len(test.contenders), *ps)
-
-        return min(self.tied_on.get(self.variant, self.tests), key=order)
+    @property
+    def rule(self) -> str:
+        """The mark of the last rule that was needed to tell the choice from the others."""
+        mine, last = self.order(self.variant)[:RULES], 0
+        for name in self.tied_on:
+            other = self.order(name)[:RULES]
+            differ = [at for at in range(RULES) if mine[at] != other[at]]
+            last = max(last, differ[0] + 1 if differ else 0)
+        return f"by rule {last}" if last else ""
 
     @property
     def is_open(self) -> bool:
         """Whether nothing is above uniform attention."""
         assert self.test.uniform is not None
         return not self.variant or not self.test.beats(self.variant, self.test.uniform)
+
+
+def largest_of(tests: Sequence[Compared], name: str) -> Compared:
+    """That with most contenders, and of these the one of which p is smallest."""
+
+    def order(test: Compared) -> tuple[float, ...]:
+        ps = (p_of(test, name, one) for one in (test.base, test.uniform))
+        return (-len(test.contenders), *ps)
+
+    return min(tests, key=order)
 
 
 def p_of(test: Compared, name: str, other: str | None) -> float:
@@ -234,11 +253,13 @@ def check(use: Use, row: Row) -> None:
     where = (use.title, use.run)
     label, base, uniform = pack.label, test.base, test.uniform
     assert name_of(row["Variant"]) == label(name), where
-    assert name_of(row["Test"]) == label(test.task), where
+    assert name_of(row["Test"]).partition(" (")[0] == label(test.task), where
     count = len([n for n in test.contenders if n != base]) + 1
     about = f"1 of {len(use.tests)} tests, " if len(use.tests) > 1 else ""
     about += f"{count} variant{'s' if count > 1 else ''}"
     assert marks_of(row["Test"]) == [*filter(None, (test.part, about))], where
+    marks = marks_of(row["Variant"])
+    assert [one for one in marks if one.startswith("by rule")] == [*filter(None, [use.rule])], where
     scores = unescaped(row["Score"]).removeprefix(test.measure["title"])
     assert says(numbers(scores)[0], test.means[name]), where
     beaten = base if test.beats(name, base) else uniform
@@ -317,7 +338,7 @@ def check_ties(use: Use, row: Row) -> None:
         return
     printed = numbers(unescaped(row["Score"]).removeprefix(test.measure["title"]))[0]
     name, costs = name_beside(use, others, printed)
-    left = len(others)
+    left = [test.pack.label(other) for other in others]
     if name:
         assert told.startswith(f"{test.pack.label(name)} ("), where
         score = told.removeprefix(f"{test.pack.label(name)} (")
@@ -326,10 +347,12 @@ def check_ties(use: Use, row: Row) -> None:
         assert ("which costs more" in told) == (costs == "more"), where
         assert ("which costs less" in told) == (costs == "less"), where
         assert ("on fewer tests" in told) == fewer, where
-        left -= 1
-        told = told.rpartition(") and ")[2] if left else ""
-    if left:
-        assert told == f"{left} other{'s' if left > 1 else ''}", where
+        left.remove(test.pack.label(name))
+        told = told.rpartition(")")[2].removeprefix(", ").removeprefix(" and ")
+    if left and len(others) > MOST_TIED:
+        assert told == f"{len(left)} other{'s' if len(left) > 1 else ''}", where
+    else:
+        assert told.replace(" and ", ", ").split(", ") == (left or [""]), where
 
 
 def name_beside(use: Use, others: Sequence[str], printed: str) -> tuple[str, str]:

@@ -9,7 +9,9 @@ Deviations: a mask and no sorting, so time stays quadratic, and every key of a b
 paper sorts by bucket, cuts the sorted keys into chunks, and a query reads its own chunk and the one
 before, so that keys of a large bucket may be lost. Rotations are drawn once for each layer and head
 of keys, from the option `seed`, and not again during training. Positions that turn keys turn them
-before they are hashed.
+before they are hashed. `reformer_lsh` divides products of queries and unit keys by sqrt(E), as
+equation 1 does; the authors' code does not, for its keys have the length sqrt(E) before that.
+`reformer_lsh[score=dot]` computes their energies.
 """
 
 from collections.abc import Mapping

@@ -7,6 +7,8 @@ https://arxiv.org/abs/2406.06484, sections 2.2 and 3.
 
 Deviations: the short convolutions and the norm are those of the heads
 `short_convolution[gate=none]`, for the authors' layer has no gate; with other heads there are none.
+Queries are not divided by sqrt(E), as they are in the authors' code; the norm of the output, or the
+map behind it, makes up for that.
 """
 
 from dataclasses import dataclass

@@ -5,7 +5,8 @@ https://arxiv.org/abs/2412.06464, sections 3.1 and 3.3, equation 10.
 
 Deviations: the short convolutions, the norm and the gate are those of the heads
 `short_convolution`; with other heads there are none. Rates of decay are drawn from 1 to 16, as in
-Mamba-2; the authors' code draws them from 0 to 16.
+Mamba-2; the authors' code draws them from 0 to 16. Queries are not divided by sqrt(E), as they are
+in the authors' code; the norm of the output, or the map behind it, makes up for that.
 """
 
 from dataclasses import dataclass

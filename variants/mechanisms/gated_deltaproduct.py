@@ -6,7 +6,8 @@ products", https://arxiv.org/abs/2502.10297, section 3; the decay is that of Gat
 Deviations: the first key and value are those of the slot, the others are projected beside them,
 without convolutions. The norm and the gate are those of the heads `short_convolution`; with other
 heads there are none. Rates of decay are drawn from 1 to 16, as in Mamba-2; the authors' code draws
-them from 0 to 16.
+them from 0 to 16. Queries are not divided by sqrt(E), as they are in the authors' code; the norm of
+the output, or the map behind it, makes up for that.
 """
 
 from collections.abc import Callable

@@ -5,7 +5,9 @@ https://arxiv.org/abs/2605.22791, equations 9 and 10.
 
 Deviations: the short convolutions, the norm and the gate of the output are those of the heads
 `short_convolution[gate=sigmoid]`, whose gate has one full map without a bias, where the authors'
-has two of low rank and a bias; with other heads there are none.
+has two of low rank and a bias; with other heads there are none. Queries are not divided
+by sqrt(E), as they are in the authors' code; the norm of the output, or the map behind it, makes up
+for that.
 """
 
 import torch

@@ -6,7 +6,8 @@ https://arxiv.org/abs/2307.08621, section 2.1, equations 5 and 6.
 Deviations: products are divided by sqrt(E), as in the authors' code. The norm of each head and the
 gate of the output are those of the heads `short_convolution`, which also convolve; with other heads
 there are none. Without that norm, the scalings of section 2.2, which it cancels, are left out, too.
-Padding takes places, but does not decay.
+Padding takes places, but does not decay. Angles are those of `rope`, 10000^(-2m/E); the authors'
+code spaces their exponents evenly from 0 to -1, ends included.
 """
 
 from dataclasses import dataclass

@@ -577,7 +577,7 @@ def test_a_claim_with_a_learning_rate_of_its_own_is_named(store):
     for side, more in ((longer, ""), (slower, " Those of X1 have another one, which their list")):
         found = outcome(store, claim(replace(CONTRAST, left=(side,))))
         (text,) = (one for one in verdict_texts([usual, found]) if "learning rate" in one)
-        assert text.startswith("Networks have the learning rate of their task, which was not")
+        assert "Networks have the learning rate of their task, which was not tuned" in text
         assert text.endswith("not tuned for them.") == (not more)
         assert more in text
 
@@ -588,10 +588,10 @@ def test_the_networks_of_a_claim_are_told_with_what_is_not_usual(store, tmp_path
     _, markdown = write_claims([outcome(store, claim(contrast))], tmp_path / "page")
     text = markdown.read_text().replace("\\", "")
     assert (
-        f"- {far.task} at the size of quick, backbone tagger, probe alignment: {far.variant}"
+        f"- {far.task} at the size of quick before calibration, backbone tagger, probe alignment: {far.variant}"
         in text
     )
-    assert f"- {PLAIN.task} at the size of quick: {PLAIN.variant}" in text
+    assert f"- {PLAIN.task} at the size of quick before calibration: {PLAIN.variant}" in text
 
 
 def test_equality_without_any_difference_is_told(store, tmp_path):
