@@ -416,7 +416,7 @@ def test_fresh_seeds_are_compared_with_the_earlier_ones_as_the_page_says(column,
         str(outcomes.total() - same - undecided),
     ]
     text = (ROOT / "docs/measurements.md").read_text(encoding="utf-8")
-    section = text.partition("## The figures of the README on other seeds\n")[2].partition("\n## ")[
+    section = text.partition("## Recall and induction on other seeds\n")[2].partition("\n## ")[
         0
     ]
     more = f"also has {len(new) - len(both)} variants on `{task}`"
@@ -474,7 +474,9 @@ def test_the_readme_says_how_many_claims_a_replaced_test_left_open():
     assert gained is not None
     supported, contradicted, undecided = counts.groups()
     verdicts = f"{supported} supported, {contradicted} contradicted, {undecided} undecided"
-    told = f"{anew[1]} of the {supported} by tests that were written anew, {gained[1]} of them not by"
+    told = (
+        f"{anew[1]} of the {supported} by tests that were written anew, {gained[1]} of them not by"
+    )
     assert f"{verdicts}; {told} the earlier tests" in README
 
 

@@ -137,13 +137,15 @@ def _refuse_ablated_input(task: "Selector") -> None:
 
 
 def keep_trials(task: "Selector", preset: str, unfinished: "Choice") -> "Path | None":
-    """Store trials that led to no choice yet, unless an earlier choice would be lost by it."""
+    """Store trials that led to no choice yet, unless an earlier choice or trials would be lost."""
     from bench.api.calibration import keep_choice, stored_choices
 
     held = [
         one for one in stored_choices(task.name) if (one.task, one.preset) == (task.show(), preset)
     ]
     if not unfinished.trials or any(one.chosen is not None for one in held):
+        return None
+    if any(trial not in unfinished.trials for one in held for trial in one.trials):
         return None
     return keep_choice(task.name, unfinished)
 

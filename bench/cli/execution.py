@@ -9,7 +9,7 @@ from types import FrameType
 import click
 
 from bench.api.cache import unwritable_cache
-from bench.api.cell import Cell
+from bench.api.cell import Cell, cell_from_dict
 from bench.api.errors import BenchError, InvalidConfig
 from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.resolve import VariantSpec
@@ -25,7 +25,7 @@ from bench.cli.sentences import (
     system_sentence,
 )
 from bench.cli.spec_file import spec_of, typed_options, write_spec
-from bench.cli.until import refuse_other_looks, train_until_decided
+from bench.cli.until import refuse_other_looks, refuse_two_schedules, train_until_decided
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.conformance import RunsOn, compared_on
 from bench.running.code_of_cells import CodeOfCells
@@ -129,10 +129,13 @@ def refuse_unfit(options: RunOptions, made: Plan) -> None:
     refuse_missing_devices(made)
     if options.probes:
         asked_probes(options.probes)
-    if options.reuse:
-        _refuse_beside(options, open_run(options.reuse), "another --reuse")
+    source = open_run(options.reuse) if options.reuse else None
+    if source is not None:
+        _refuse_beside(options, source, "another --reuse")
     if (options.folder / LEDGER).is_dir():
         _refuse_beside(options, Store(options.folder), "another --out")
+        if source is not None:
+            refuse_two_schedules(Store(options.folder), source)
 
 
 def _refuse_beside(options: RunOptions, run: Store | Pack, instead: str) -> None:
@@ -154,12 +157,15 @@ def refuse_missing_devices(made: Plan) -> None:
 def _open_with_reused(options: RunOptions, made: Plan) -> Store:
     """Open the run folder, and put the cells of `--reuse` into it.
 
-    They are the planned ones, or all where looks may still plan more. A value of other code or
-    other data is marked from the start, for the run may end before it asks for the cell.
+    They are the planned ones, and those of other seeds where looks may still plan more. A value
+    of other code or other data is marked from the start, for the run may end before it asks for the
+    cell.
     """
     store = open_store(options)
     if options.reuse:
-        wanted = None if options.looks else {cell.id for cell in made.cells}
+        wanted = {cell.id for cell in made.cells}
+        if options.looks:
+            wanted |= _at_other_seeds(made, open_run(options.reuse))
         data = DataFiles(options.data_directory)
         today = Finished((), CodeOfCells(), data, (), keep_old=options.keep_old)
         taken = merge(options.folder, [options.reuse], wanted, today.restated)
@@ -168,6 +174,14 @@ def _open_with_reused(options: RunOptions, made: Plan) -> Store:
             click.echo(f"{options.reuse}: {said}", err=True)
         click.echo(f"{counted(taken.added, 'finished cell')} from {options.reuse}.", err=True)
     return store
+
+
+def _at_other_seeds(made: Plan, source: Store | Pack) -> set[str]:
+    """Ids of cells of a run that are planned ones under another seed."""
+    planned = {replace(one.cell, seed=0) for one in made.quality}
+    stored = source.ledger().newest().values()
+    cells = (cell_from_dict(dict(record.cell)) for record in stored)
+    return {cell.id for cell in cells if replace(cell, seed=0) in planned}
 
 
 def refuse_other_preset(
@@ -290,7 +304,8 @@ def _tell_of_stop(options: RunOptions, session: Session, why: str) -> None:
         saved = f"{counted(finished, 'finished cell')} {are} saved in {options.folder}"
     except (BenchError, OSError):
         saved = f"what is saved in {options.folder} cannot be read"
-    click.echo(f"\n{why} {saved}; go on with: {command_line()}", err=True)
+    again = ", without --retry ok, which trains them again" if "ok" in options.retry else ""
+    click.echo(f"\n{why} {saved}; go on with: {command_line()}{again}", err=True)
 
 
 @contextmanager
@@ -322,10 +337,10 @@ def _tell_of_lost_models(made: Plan, session: Session) -> None:
     scored = [cell for cell in trained if newest[cell.id].status == "ok"]
     lost = [cell for cell in scored if not model_path(session.models, cell).is_file()]
     if lost:
-        cells = counted(len(lost), "cell")
         click.echo(
-            f"warning: {cells} had been trained without --keep-models, and the weights are lost; "
-            "run into another --out to train and keep them.",
+            f"warning: this folder has no weights of {counted(len(lost), 'cell')}: they were "
+            "trained without --keep-models, or taken by --reuse, which takes none; run into "
+            "another --out without --reuse to train and keep them.",
             err=True,
         )
 

@@ -243,8 +243,9 @@ def _filled(template: str, name: str, use: str = "") -> str:
     """
     text = (TEMPLATES / template).read_text(encoding="utf-8")
     camel = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
-    text = text.replace("new_name", name).replace("NewName", camel)
-    text = text.replace("new_use", use.replace("_", " "))
+    put_in = {"new_name": name, "NewName": camel, "new_use": use.replace("_", " ")}
+    # at once, so that a name that holds one of these words stays whole
+    text = re.sub("|".join(put_in), lambda found: put_in[found[0]], text)
     if importlib.util.find_spec("ruff") is None:
         return text
     command = [sys.executable, "-m", "ruff", "format", "--line-length", "100", "-"]

@@ -62,8 +62,8 @@ def refuse_other_merge(sources: Sequence[Path], out: Path) -> None:
     """Refuse to merge runs into another one, or runs that one report cannot show.
 
     Raises:
-        InvalidConfig: The folder holds cells of none of them, one of two presets ranks alone, or a
-            variant is a change of two bases.
+        InvalidConfig: The folder holds cells of none of them, one of two presets ranks alone,
+            scores were looked at by two schedules, or a variant is a change of two bases.
     """
     if (out / "ledger").is_dir() and _cells([out]) - _cells(sources):
         raise InvalidConfig(
@@ -80,7 +80,24 @@ def refuse_other_merge(sources: Sequence[Path], out: Path) -> None:
             f"report: cells of the preset {presets[False]} are too small to be ranked beside those "
             f"of {presets[True]}; report the runs apart."
         )
+    _refuse_two_schedules(catalogs)
     _refuse_other_bases(catalogs)
+
+
+def _refuse_two_schedules(catalogs: Mapping[Path, RunCatalog]) -> None:
+    """Refuse runs whose scores were looked at otherwise: each look has its price in p.
+
+    Raises:
+        InvalidConfig: Two of them were.
+    """
+    looked = {source: held.looks for source, held in catalogs.items() if held.looks}
+    first = next(iter(looked), None)
+    for source, looks in looked.items():
+        if first is not None and looks != looked[first]:
+            raise InvalidConfig(
+                f"report: {first} and {source} were looked at from other seeds on, and one p value "
+                "cannot pay for both; report the runs apart."
+            )
 
 
 def _refuse_other_bases(catalogs: Mapping[Path, RunCatalog]) -> None:

@@ -184,6 +184,11 @@ def _refuse(
     from results.run_path import refuse_what_is_no_run
 
     refuse_what_is_no_run(folder)
+    if merged and not whole:
+        raise InvalidConfig(
+            "report: --merge makes a whole run, and --tasks a report of some of its tasks; merge "
+            "first, and report the tasks of the merged folder into another one."
+        )
     if not whole and (out is None or out.resolve() == folder.resolve()):
         raise InvalidConfig(
             "report: --tasks would overwrite the report of the whole run; give --out another "

@@ -103,13 +103,16 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     asked = replace(asked, preset=_preset_of(source) or asked.preset)
     found: "list[Reproduced]" = []
 
+    came_to_an_end: "list[bool]" = []
+
     def compared(folder: "RunFolder") -> list[str]:
+        came_to_an_end.append(True)
         with Store(asked.folder) as store:
             found.extend(one for one in reproduced(source, store) if one.label in labels)
         return [_told(found, len(labels), others)]
 
     ended = execute(asked, cell_plan(asked, labels), shown=compared)
-    if ended == INTERRUPTED:
+    if ended == INTERRUPTED or not came_to_an_end:
         return ended
     why = _why_not(found, len(labels), tolerance)
     if why:

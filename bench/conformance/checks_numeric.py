@@ -18,6 +18,10 @@ ROUNDINGS = {torch.float32: 64, torch.float16: 32, torch.bfloat16: 10}
 """Roundings that may add up between input and output, in units of the format's epsilon: seven times
 the most that a listed variant loses in a half format, which is 4.6 and 1.4. Combinations lose more:
 `differential[position=rope+alibi]` 7 in bfloat16."""
+SUMMED = 1000
+"""Tokens of one sign that a state is the sum of: in bfloat16 a sum of 256 of them takes no more."""
+SUM_ROUNDINGS = 4
+"""Roundings of bfloat16 behind so many tokens; listed variants lose 0.6 at most."""
 LARGE = 30.0
 """Standard deviation of numbers that are larger than those of a network at its start."""
 
@@ -49,6 +53,29 @@ def dtypes(subject: Placed) -> None:
                 near = near_but_for_jumps(output.double(), wanted, allowed, subject.gives)
                 expect(near, f"{name} is off by {off:.2g}, more than {allowed:.2g} {how}")
     _large_numbers_stay_finite(subject)
+    if not subject.variant.remembers_keys and "jumps" not in subject.gives:
+        _long_sums_stay_near(subject)
+
+
+def _long_sums_stay_near(subject: Placed) -> None:
+    """A state that sums tokens in a half format is near for few of them alone."""
+    dtype = torch.bfloat16
+    drawn = ask(subject, seed=27, rows=1, keys=SUMMED)
+    source = replace(drawn.source, key=drawn.source.key.abs(), value=drawn.source.value.abs())
+    question = replace(drawn, query=drawn.query.abs(), source=source).to(dtype)
+    low, mode = copied(subject, dtype), ReadMode("expected", weights=False)
+    allowed = SUM_ROUNDINGS * torch.finfo(dtype).eps
+    with torch.no_grad():
+        wide = question.to(torch.float64)
+        wanted = answer(copied(low, torch.float64), wide, mode).output
+        for how, split in (("at once", None), ("query by query", (1,) * SUMMED)):
+            output = answer(low, question, mode, split=split).output.double()
+            off = gap(output, wanted)
+            sentence = (
+                f"bfloat16 is off by {off:.2g}, more than {allowed:.2g}, after {SUMMED} tokens of "
+                f"one sign ({how}); keep sums in float32 (`wide_format`)"
+            )
+            expect(off <= allowed, sentence)
 
 
 def _large_numbers_stay_finite(subject: Placed) -> None:

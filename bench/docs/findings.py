@@ -154,13 +154,15 @@ FINDINGS = (
     ),
     Finding(
         "quick",
-        "**Unknown words are written only by outputs that copy**: `copynet` "
+        "**Of the outputs only those that copy write unknown words**: `copynet` "
         "{oov_copy/copynet|oov_accuracy} of them, `mha_roles` {oov_copy/mha_roles|oov_accuracy}, "
         "`pointer_generator` {oov_copy/pointer_generator|oov_accuracy}, `conv_copy` "
-        "{oov_copy/conv_copy|oov_accuracy}, outputs that do not copy none. On strings longer than "
+        "{oov_copy/conv_copy|oov_accuracy}, outputs that do not copy none. (A search that puts "
+        "source words in their place, `unk_replacement`, writes them, too.) On strings longer than "
         "those of training no output is above a dictionary in every seed.",
-        "**Outputs that copy write nearly all words that are not in the vocabulary; without "
-        "copying none is written.**",
+        "**Outputs that copy write nearly all words that are not in the vocabulary; other outputs "
+        "write none.** A search that puts source words in their place (`unk_replacement`) writes "
+        "them, too, which this score does not see.",
         "`oov_copy`: share of unknown words that are written, in strings of up to "
         "{oov_copy@trained} words as in training",
         "`mha_roles` {oov_copy/mha_roles|oov_accuracy}, `copynet` {oov_copy/copynet|oov_accuracy}, "
@@ -189,8 +191,10 @@ FINDINGS = (
     Finding(
         "quick",
         "",
-        "**Content alone does not count places.** At the length of training sinusoids, rotary and "
-        "relative positions find over 0.999 of the symbols.",
+        "**Content alone does not count places.** At the length of training sinusoids, rotary "
+        "positions, `shaw_rpr`, `transformer_xl`, `deberta` and `t5_bias` find over 0.999 of the "
+        "symbols; `fire`, `kerple` and `alibi` find {offset/fire|token_accuracy@trained}, "
+        "{offset/kerple|token_accuracy@trained} and {offset/alibi|token_accuracy@trained}.",
         "`offset`: the symbol some places back; share of symbols, in texts of {offset@trained} "
         "symbols as in training",
         "`shaw_rpr` {offset/shaw_rpr|token_accuracy@trained}, `transformer_xl` "
@@ -286,7 +290,8 @@ FINDINGS = (
         "{recall/linear_attention|state_bytes}, `gsa` {recall/gsa|state_bytes} and `dilated` "
         "{recall/dilated|state_bytes}. Of the recurrences `dpfp` is equivalent ({recall/dpfp} with "
         "{recall/dpfp|state_bytes} bytes), and `based`, `hedgehog`, `performer` and `kda` are "
-        "undecided; on the seeds of `quick` `gated_deltanet` is, too. Recurrences stand without "
+        "undecided. On the seeds of `quick` `gated_deltanet` and `gla` are undecided, too, and "
+        "`hedgehog` is worse. Recurrences stand without "
         "the norm and the gate of their papers. In `modern`, with 16 pairs in training and a wider "
         "network, `linear_attention` finds {modern:recall/linear_attention} and `scaled_dot` "
         "{modern:recall/scaled_dot}. The table leaves that undecided, because its test borrows "

@@ -19,7 +19,7 @@ PACKS = {
     "copying, needles, three texts",
     "fresh_seeds": "`recall` of `quick` over state bytes, also with positions, and `induction` of "
     "`modern` over positions, on five seeds (700 to 704) by which no size, length or rate was "
-    "chosen: the figures of the README",
+    "chosen; figures of README and findings are drawn from it",
     "flagship": "the preset `flagship` on strings (`--tasks transduction`), on German inflection, "
     "on translation of Multi30k with a GRU, and on spoken digits, without a summary of the sound "
     "and, as a second comparison, with a decoder that starts from the last state of its encoder; "

@@ -53,7 +53,9 @@ class Finished:
         statuses = {found.status, *(one.status for one in found.unmeasured)}
         again = found.environmental or not statuses.isdisjoint(self._retry)
         before = found.attempt <= self._attempts.get(found.id, 0)
-        return (before and again) or (not self._keep_old and self.outdated(found))
+        # a failure has no value that could be kept
+        kept = self._keep_old and found.status in ("ok", "other_code")
+        return (before and again) or (not kept and self.outdated(found))
 
     def ran(self, cell_id: str) -> None:
         """Note that this run has finished a cell."""

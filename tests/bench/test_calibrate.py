@@ -532,7 +532,10 @@ def test_trials_without_a_choice_are_kept_unless_a_choice_would_be_lost(folder):
     assert keep_trials(task, "quick", replace(unfinished, trials=())) is None
     path = keep_trials(task, "quick", unfinished)
     assert stored.stored_choices("needle") == (unfinished,)
-    assert keep_trials(task, "quick", unfinished) == path, "more of them take their place"
+    more = replace(unfinished, trials=({"seed": TRIED}, {"seed": TRIED + 1}))
+    assert keep_trials(task, "quick", more) == path, "more of them take their place"
+    assert keep_trials(task, "quick", unfinished) is None, "one would be lost"
+    assert stored.stored_choices("needle") == (more,)
     stored.keep_choice("needle", CHOSEN)
     assert keep_trials(task, "quick", unfinished) is None
     assert stored.stored_choices("needle") == (CHOSEN,)

@@ -44,6 +44,11 @@ def test_what_another_command_planned_is_not_left_out_because_a_smaller_plan_lef
     assert plan_with(plan_to_json(found), now) == found
 
 
+def test_what_a_look_adds_is_not_left_out_by_the_budget():
+    now = StoredPlan(cells={DOT.id: DOT.label}, left_out=[left(DOT.label), left(CONCAT.label)])
+    assert plan_with(None, now)["left_out"] == [left(CONCAT.label)]
+
+
 def test_what_was_left_out_as_a_whole_is_told_no_more_once_it_is_planned():
     """Data that were not there were fetched, or there is more time now."""
     told = ["training on copying", "training of dot", "speed of dot", "training on recall"]

@@ -41,7 +41,7 @@ class NewNameConfig(Config):
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
 class NewNameLoss(Loss):
-    """-c sum_s a_s log a_s, averaged over scored targets."""
+    """-c sum_s a_s log a_s, averaged over scored targets; a_s is a mean over heads."""
 
     needs = frozenset({"weights"})
     unsupported: ClassVar[Mapping[Capability, str]] = {

@@ -20,6 +20,7 @@ from bench.api.impl import Impl
 from bench.api.registry import DefaultTask, register
 from bench.api.source import Memory, Source, Tree, leaf
 from bench.api.variant import Variant
+from variants.precision import at_least_single
 
 
 @register(
@@ -28,8 +29,13 @@ from bench.api.variant import Variant
     title="The name that tables print",
     default_task=DefaultTask(task="transduction[rule=reverse]"),
 )
-class NewName(Variant):
-    """o = sum_s v_s / S; no parameters; time O(S Ev) once a source."""
+class NewNameMechanism(Variant):
+    """o = sum_s v_s / S; no parameters; time O(S Ev) once a source.
+
+    A mechanism that keeps a state from token to token is a
+    `variants.mechanisms.state_recurrence.StateRecurrence`, which brings its start, its chunks and
+    its format, and says that no keys are remembered.
+    """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
         "causal": "the mean is of a source that is there as a whole"
@@ -40,11 +46,12 @@ class NewName(Variant):
 
     def prepare(self, source: Source) -> Memory:
         """The mean over real keys, or zero where there are none."""
-        value = source.value
+        value = at_least_single(source.value)
         if source.mask is not None:
             value = torch.where(source.mask[:, None, :, None], value, 0.0)
         count = source.length.clamp(min=1).to(value.dtype)[:, None, None, None]
-        return Memory(source, {"mean": value.sum(2, keepdim=True) / count})
+        mean = value.sum(2, keepdim=True) / count
+        return Memory(source, {"mean": mean.to(source.value.dtype)})
 
     def mix(self, call: Call, carried: Tree, want_weights: bool) -> MixResult:
         """The same for every query."""

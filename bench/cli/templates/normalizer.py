@@ -46,7 +46,8 @@ class NewNameNormalizer(Normalizer):
     """exp(g e) / sum exp(g e) over the allowed keys."""
 
     gives = frozenset({"simplex"})
-    # a key that is not allowed changes nothing, so a window may forget it
+    # A key that is not allowed changes nothing, and no number of keys or place in memory is asked
+    # for, so a window may forget some. Leave this out if yours does.
     visible_alone = True
 
     def __init__(self, config: NewNameConfig, dims: Dims) -> None:

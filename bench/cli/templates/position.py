@@ -50,7 +50,8 @@ class NewNamePosition(Position):
         "pool": "distances need one sequence, and the query of pooling has no place in it",
     }
     changes_energy = True
-    # it asks for places and not for the number of keys, so a window may forget some
+    # It asks for places (`call.position`, `call.key_position`) and not for the number of keys or
+    # where they lie in memory, so a window may forget some. Leave this out if yours does not.
     by_place = True
 
     def __init__(self, config: NewNameConfig, dims: Dims) -> None:

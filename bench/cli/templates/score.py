@@ -56,7 +56,8 @@ class NewNameScore(Score):
     def energy(self, call: Call, features: Features | None) -> Energy:
         """One matrix product."""
         key = expand_heads(call.memory.source.key, call.query.shape[1])
-        return self.scale * (call.query @ key.transpose(-1, -2))
+        # the smaller factor first: products of large numbers leave the range of float16
+        return (self.scale * call.query) @ key.transpose(-1, -2)
 
     def oracle(self, one: OneQuery, features: Float[Tensor, "S F"] | None) -> Float[Tensor, " S"]:
         """The same, key by key; written from the paper, not from `energy`."""

@@ -41,10 +41,10 @@ class NewNameConfig(Config):
 
 
 @register("task", "new_name", title="The name that tables print", config=NewNameConfig)
-class NewName(Diagnostic):
+class NewNameTask(Diagnostic):
     """Random symbols; each place is answered with the symbol before it.
 
-    >>> task = NewName(NewNameConfig(evaluate=1), seed=0)
+    >>> task = NewNameTask(NewNameConfig(evaluate=1), seed=0)
     >>> batch = task.evaluation("validation")[0]
     >>> int(batch.targets[0, 5]) == int(batch.inputs[0, 4])
     True

@@ -588,8 +588,8 @@ def test_the_networks_of_a_claim_are_told_with_what_is_not_usual(store, tmp_path
     _, markdown = write_claims([outcome(store, claim(contrast))], tmp_path / "page")
     text = markdown.read_text().replace("\\", "")
     assert (
-        f"- {far.task} at the size of quick before calibration, backbone tagger, probe alignment: {far.variant}"
-        in text
+        f"- {far.task} at the size of quick before calibration, backbone tagger, "
+        f"probe alignment: {far.variant}" in text
     )
     assert f"- {PLAIN.task} at the size of quick before calibration: {PLAIN.variant}" in text
 

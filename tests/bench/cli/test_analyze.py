@@ -18,7 +18,7 @@ def test_weights_that_cannot_be_loaded_are_refused_and_lost_ones_are_told(call, 
     assert call(*asked, "--out", folder)[0] == 0
     code, _, err = call(*asked, "--keep-models", "--out", folder)
     assert code == 0
-    assert "warning: 2 cells had been trained without --keep-models, and the weights are" in err
+    assert "warning: this folder has no weights of 2 cells: they were trained without --keep" in err
     kept = tmp_path / "kept"
     code, _, err = call(*asked, "--keep-models", "--out", kept)
     assert code == 0

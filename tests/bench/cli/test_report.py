@@ -244,6 +244,30 @@ def test_runs_are_not_merged_into_another_run(call, finished, tmp_path):
         assert call("report", finished, "--merge", other, "--out", both)[0] == 0
 
 
+def test_runs_that_were_looked_at_otherwise_are_not_merged(call, finished, tmp_path):
+    looked = []
+    for name, first in (("three", 3), ("two", 2), ("again", 3)):
+        looked.append(shutil.copytree(finished, tmp_path / name))
+        catalog = json.loads((finished / "catalog.json").read_text())
+        looks = {"first": first, "first_seed": 0}
+        (tmp_path / name / "catalog.json").write_text(json.dumps({**catalog, "looks": looks}))
+    three, two, again = looked
+    code, _, err = call("report", three, "--merge", two, "--out", tmp_path / "both")
+    assert code == 2
+    assert "were looked at from other seeds on, and one p value cannot pay for both" in err
+    assert not (tmp_path / "both").exists()
+    assert call("report", three, "--merge", again, "--out", tmp_path / "same")[0] == 0
+
+
+def test_a_merge_is_not_reported_by_task(call, finished, tmp_path):
+    both = tmp_path / "both"
+    asked = ("report", finished, "--merge", finished, "--out", both, "--tasks", "transduction")
+    code, _, err = call(*asked)
+    assert code == 2
+    assert "merge first, and report the tasks of the merged folder into another one" in err
+    assert not both.exists()
+
+
 def test_runs_of_which_one_is_not_ranked_are_not_merged(call, finished, tmp_path):
     ranked = tmp_path / "ranked"
     shutil.copytree(finished, ranked)

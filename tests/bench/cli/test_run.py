@@ -498,6 +498,15 @@ def test_an_interrupted_reproduction_says_nothing_of_a_result(
     assert "not reproduced" not in out + said
 
 
+def test_a_reproduction_that_the_disk_stopped_says_nothing_of_a_result(
+    call, finished, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(execution, "execute", lambda *_, **__: 1)
+    code, out, said = call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
+    assert code == 1
+    assert "not reproduced" not in out + said
+
+
 TIMED = ["--preset", "smoke", "--no-quality", "--shape", "L=8", "--inline"]
 
 

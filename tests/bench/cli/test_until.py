@@ -161,6 +161,28 @@ def test_a_refused_command_takes_no_cells_from_another_run(tmp_path, run, refuse
     assert run("--until", "decided", "--reuse", tmp_path / "run", folder="new")[0] == 0
 
 
+def test_scores_that_were_looked_at_otherwise_are_not_taken_without_looks_either(tmp_path, run):
+    assert run("--until", "decided", "--most-seeds", 3)[0] == 0
+    assert run("--until", "decided", "--seeds", 2, "--most-seeds", 2, folder="other")[0] == 0
+    before = seeds_in(tmp_path / "run")
+    code, said = run("--reuse", tmp_path / "other")
+    assert code == 2
+    assert "one p value cannot pay for both; give another --out." in said
+    assert seeds_in(tmp_path / "run") == before
+
+
+def test_a_run_with_looks_takes_of_another_run_what_its_own_looks_may_ask_for(tmp_path, run):
+    assert run("--until", "decided")[0] == 0
+    whole = seeds_in(tmp_path / "run")
+    assert max(map(len, whole.values())) > 3
+    few = ("--variants", "general", "--until", "decided", "--reuse", tmp_path / "run")
+    assert run(*few, folder="few")[0] == 0
+    held = seeds_in(tmp_path / "few")
+    assert {*held} == {"scaled_dot", "general"}
+    assert held["general"] == whole["general"], "later looks find them"
+    assert not read_folder(tmp_path / "few").unfinished
+
+
 def test_a_later_run_without_looks_does_not_make_the_decisions_bolder(tmp_path, run):
     run("--until", "decided", "--most-seeds", 3)
     before = [*read_folder(tmp_path / "run").comparisons[0].primary.values()]

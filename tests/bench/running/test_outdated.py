@@ -65,6 +65,18 @@ def test_keep_old_marks_them_and_the_mark_goes_when_the_code_is_back(start, made
     assert all(record.rows for record in records(back).values())
 
 
+def failed(job):
+    return JobResult(tuple(Outcome(c, "failed", "a mistake") for c in job.cells))
+
+
+def test_keep_old_keeps_no_failure_of_other_code(start, made):
+    start(failed).train(made.quality)
+    keeping = start(keep_old=True)
+    edit_code(keeping, "dot")
+    keeping.train(made.quality)
+    assert {job.cells[0].variant for job in keeping.executor.done} == {"dot"}
+
+
 def partly(job):
     """Cells that lost one of their metrics."""
     spent = Unmeasured(metric="peak_memory_bytes", status="out_of_memory", detail="64 GiB more.")

@@ -100,6 +100,20 @@ def test_a_cell_that_cannot_be_trained_is_left_to_its_row(steady_steps, by):
     assert matcher.matched(cells["coverage_loss"], cells["scaled_dot"]) is cells["coverage_loss"]
 
 
+@pytest.mark.parametrize("wrong", [ZeroDivisionError("a mistake"), RuntimeError("no memory")])
+def test_a_network_that_fails_is_left_to_its_row(monkeypatch, wrong):
+    cells, usual = cells_of("multi_dimensional"), Matcher._built
+
+    def built(self, cell):
+        if cell.variant == "multi_dimensional":
+            raise wrong
+        return usual(self, cell)
+
+    monkeypatch.setattr(Matcher, "_built", built)
+    mine = cells["multi_dimensional"]
+    assert Matcher("params", None).matched(mine, cells["scaled_dot"]) is mine
+
+
 @pytest.mark.parametrize("by", ["params", "flops", "time"])
 def test_nothing_is_matched_with_a_baseline_that_cannot_be_trained(steady_steps, by):
     cells = cells_of("coverage_loss", tasks="recall")
