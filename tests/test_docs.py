@@ -416,9 +416,7 @@ def test_fresh_seeds_are_compared_with_the_earlier_ones_as_the_page_says(column,
         str(outcomes.total() - same - undecided),
     ]
     text = (ROOT / "docs/measurements.md").read_text(encoding="utf-8")
-    section = text.partition("## Recall and induction on other seeds\n")[2].partition("\n## ")[
-        0
-    ]
+    section = text.partition("## Recall and induction on other seeds\n")[2].partition("\n## ")[0]
     more = f"also has {len(new) - len(both)} variants on `{task}`"
     assert len(new) == len(both) or more in section
     table = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")]
