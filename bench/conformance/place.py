@@ -23,7 +23,9 @@ from bench.api.config import IntRange, search_ranges
 from bench.api.decoder import DECODERS
 from bench.api.errors import BenchError, InvalidConfig, Refused
 from bench.api.impl import Impl
+from bench.api.normalizer import NORMALIZERS
 from bench.api.places import ANYWHERE, UNKNOWN_UNTIL_BUILT
+from bench.api.position import POSITIONS
 from bench.api.resolve import VariantSpec, resolve
 from bench.api.selector import Selector
 from bench.api.slot import Slot
@@ -109,6 +111,9 @@ PLACEMENTS: tuple[Placement, ...] = (
     Placement("self", "multi", smallest=False, count=ODD_HEADS),
     Placement("pool", "raw", smallest=True),
 )
+SHORT_WINDOW = Selector("sliding_window", {"window": 3})
+"""A mask behind which a cache of a few keys forgets some."""
+IN_A_WINDOW = Placement("causal", "multi", smallest=False)
 ABOVE = Placement("causal", "multi", smallest=True, below=(0,))
 """The second layer of a stack, for heads that read a layer below them."""
 
@@ -152,6 +157,27 @@ def smallest(spec: VariantSpec) -> VariantSpec:
         return resolve(Selector(spec.name, options))
     except InvalidConfig:
         return spec  # options that only make sense together stay as asked
+
+
+def in_a_window(spec: VariantSpec) -> VariantSpec | None:
+    """The same behind a short window, where its parts say that keys may be forgotten there.
+
+    A position that goes by places and a normalizer to which hidden keys are nothing say so of
+    every mask, and are right with a full one whatever they do. None where there is no such part.
+    """
+    axes = spec.axes
+    if spec.mechanism is not None or [one.name for one in axes["mask"]] != ["full"]:
+        return None
+    positions = (registry.find(POSITIONS, one.name).target for one in axes.get("position", ()))
+    normalizers = (registry.find(NORMALIZERS, one.name).target for one in axes["normalizer"])
+    by_place = any(one.by_place for one in positions)
+    declared = by_place or any(one.visible_alone for one in normalizers)
+    if not declared or "dot_form" not in gives(spec):
+        return None
+    try:
+        return resolve(Selector(spec.name, {**spec.complete.options, "mask": (SHORT_WINDOW,)}))
+    except BenchError:
+        return None
 
 
 def placements(spec: VariantSpec, regimes: Iterable[Regime] = REGIMES) -> list[Placement]:

@@ -25,7 +25,15 @@ from bench.conformance.checks_stream import stream
 from bench.conformance.checks_structure import config, determinism, memory_pure, shapes
 from bench.conformance.checks_weights import dead_rows, one_key, weight_law
 from bench.conformance.crash import crash_of, crash_sentence, place_of
-from bench.conformance.place import Placed, build_subject, code_refusal, placements
+from bench.conformance.place import (
+    IN_A_WINDOW,
+    SHORT_WINDOW,
+    Placed,
+    build_subject,
+    code_refusal,
+    in_a_window,
+    placements,
+)
 from bench.conformance.rules import CHECKS, COMPILE, expected_checks, not_applicable
 
 Run = Callable[[Sequence[Placed], VariantSpec], str | None]
@@ -72,6 +80,20 @@ def each_of_the_whole(check: Callable[[Placed, VariantSpec], None]) -> Run:
 
     def run(places: Sequence[Placed], spec: VariantSpec) -> None:
         each(lambda subject: check(subject, spec))(places, spec)
+
+    return run
+
+
+def each_and_in_a_window(check: Callable[[Placed], None]) -> Run:
+    """Run in every place, and behind a short window where parts say that it may forget keys."""
+
+    def run(places: Sequence[Placed], spec: VariantSpec) -> None:
+        each(check)(places, spec)
+        windowed = in_a_window(spec)
+        if windowed is None or all(one.regime != "causal" for one in places):
+            return
+        behind = build_subject(windowed, IN_A_WINDOW)
+        _guarded(check, (behind,), f"{behind.where} behind {SHORT_WINDOW}")
 
     return run
 
@@ -144,7 +166,7 @@ SUITE: dict[str, Check] = {
     "causality": Check(each(causality), in_regime("causal")),
     "padding_invariance": Check(each(padding_invariance)),
     "batch_invariance": Check(each(batch_invariance)),
-    "splits": Check(each(splits), list),
+    "splits": Check(each_and_in_a_window(splits), list),
     "oracle": Check(each(oracle), list),
     "gradients": Check(each(gradients_law)),
     "weight_law": Check(each(weight_law)),

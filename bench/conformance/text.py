@@ -8,8 +8,9 @@ from tabulate import tabulate
 from bench.api.checks import MEANING
 from bench.conformance.certificate import Certificate
 
-CAUSES = ("determinism", "batch_invariance")
-"""Checks without which most others mean little: an answer that changes agrees with nothing."""
+CAUSES = ("determinism", "batch_invariance", "padding_invariance", "causality")
+"""Checks without which most others mean little: an answer that changes, or that is read from what
+must not be read, agrees with nothing."""
 
 AT_A_LINE = re.compile(r"\((see )?[^\s()]+\.py(:\d+)?\)$")
 """How the sentence of a crash ends; it is the same crash wherever the variant stands."""
