@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 import optuna
 from optuna.distributions import (
@@ -39,7 +40,7 @@ from bench.trial_cells import (
     knobs_of,
     trial_cell,
 )
-from results.json_values import Json, JsonObject
+from results.json_values import Json, JsonObject, as_list, as_text
 
 DRAWS = 50
 """How often options are drawn anew where they do not go together."""
@@ -115,9 +116,21 @@ def run_studies(asked: StudyRequest, session: Session, file: Filed) -> list[Stud
     return found
 
 
-def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str, JsonObject]:
-    """What the catalog says of each study."""
+def study_facts(
+    asked: StudyRequest,
+    results: Sequence[StudyResult],
+    before: Mapping[str, JsonObject] = MappingProxyType({}),
+) -> dict[str, JsonObject]:
+    """What the catalog says of each study.
+
+    Args:
+        asked: What was tuned.
+        results: What each study found.
+        before: What it said before: with more trials another setting may be the best one, and cells
+            of the former one compete no more.
+    """
     facts: dict[str, JsonObject] = {}
+    now = {one.cell.id for result in results for one in result.finals}
     for result in results:
         if result.best_value is None:
             told: dict[str, Json] = {"best_trial": "none gave a value"}
@@ -131,6 +144,11 @@ def study_facts(asked: StudyRequest, results: Sequence[StudyResult]) -> dict[str
                 "variant": chosen.variant,
                 **result.parameters,
             }
+        held = before.get(result.variant, {})
+        known = {as_text(one) for key in ("finals", "former") for one in as_list(held.get(key))}
+        told["finals"] = [one.cell.id for one in result.finals]
+        if former := sorted(known - now):
+            told["former"] = [*former]
         if result.illegal:
             told["illegal"] = {str(number): why for number, why in result.illegal.items()}
         facts[result.variant] = {"trials": asked.trials, **told}

@@ -23,7 +23,7 @@ from reports.speed_rows import line_of, speed_table
 from results.catalog import CATALOG
 from results.certificate import certificate_entries, with_sentences
 from results.frame import rows_of, speed_summary
-from results.json_values import JsonObject, as_object
+from results.json_values import JsonObject, as_list, as_object, as_text
 from results.pack import Pack, open_run
 from results.part import Part
 from results.published_commands import as_published, without_folders
@@ -137,8 +137,10 @@ class RunFolder:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """The comparisons that this run allows."""
-        return comparisons(self.frame, self.catalog, self.certificates)
+        """The comparisons that this run allows, without the former winners of a study."""
+        former = former_finals(self.catalog.study)
+        frame = self.frame[~self.frame["cell"].isin(former)] if former else self.frame
+        return comparisons(frame, self.catalog, self.certificates)
 
     @cached_property
     def headlines(self) -> dict[str, Comparison]:
@@ -236,6 +238,15 @@ class RunFolder:
     @cached_property
     def _unreadable(self) -> dict[str, str]:
         return {}
+
+
+def former_finals(studies: Mapping[str, JsonObject]) -> set[str]:
+    """Ids of cells that were the winners of a study until it had more trials, and are none now."""
+    found = {
+        key: {as_text(id_) for facts in studies.values() for id_ in as_list(facts.get(key))}
+        for key in ("former", "finals")
+    }
+    return found["former"] - found["finals"]
 
 
 def _cell_of(label: str) -> Cell | None:

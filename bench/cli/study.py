@@ -79,6 +79,8 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     from bench.study import expected_seconds, run_studies, study_facts
     from bench.study_request import Tuning
     from reports.numbers import counted
+    from results.catalog import CATALOG, RunCatalog
+    from results.json_values import as_object
 
     refuse_missing_device(options.device)
     tasks = [AskedTask(shown, task)]
@@ -103,7 +105,8 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     def work() -> None:
         results = run_studies(asked, session, file)
         finals = _finals(results)
-        facts = study_facts(asked, results)
+        before = RunCatalog.from_json(as_object(store.read_json(CATALOG))).study
+        facts = study_facts(asked, results, before)
         every = [*variants, *finals]
         write_catalog(options, store, every, tasks, study=facts, has_baseline=False)
         if options.verify:

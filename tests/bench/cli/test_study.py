@@ -202,3 +202,20 @@ def test_the_report_of_trials_alone_says_so(study, call, tmp_path):
     assert call("report", tmp_path / "run")[0] == 0
     page = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     assert "3 trials of settings; nothing was trained with the best yet." in page
+
+
+def test_a_former_winner_does_not_compete_with_the_one_of_more_trials(study, tmp_path, monkeypatch):
+    found, asked = [], ASKED
+    for trials in ("1", "8"):
+        monkeypatch.setitem(globals(), "ASKED", [*asked[:8], trials, *asked[9:]])
+        code, _, err = study()
+        assert code == 0, err
+        folder = read_folder(tmp_path / "run")
+        (one,) = folder.comparisons
+        found.append({*one.cells.seeds(folder.catalog.study["additive"]["variant"])})
+        assert [*one.scores] == [folder.catalog.study["additive"]["variant"]]
+    assert found[0] != found[1], "more trials found a better setting"
+    former = folder.catalog.study["additive"]["former"]
+    assert {*former} == found[0]
+    assert study()[0] == 0, "and once more"
+    assert read_folder(tmp_path / "run").catalog.study["additive"]["former"] == former
