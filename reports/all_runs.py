@@ -18,7 +18,6 @@ from reports.evidence import about_baseline, after_training, small_difference
 from reports.folder import RunFolder
 from reports.needs import DIAGNOSTICS, Need, needs
 from reports.numbers import counted, p_text, plain
-from reports.prose import join
 from reports.training_cost import ASSUMED
 
 PAGE = "report.md"
@@ -93,10 +92,16 @@ def _how_much_better(found: Sequence[Need]) -> str:
         for need in found
     )
     unlearned = sum(need.baseline_is_uniform for need in found)
-    parts = [f"{small} {'is' if small == 1 else 'are'} below the margin"] if small else []
+    told = ""
+    if small:
+        are = "is" if small == 1 else "are"
+        told += f" Of these {counted(len(found), 'gain')} {small} {are} smaller than the margin."
     if unlearned:
-        parts.append(f"in {unlearned} the baseline is not above uniform attention")
-    return f" Of the differences of the first kind {join(parts)}." if parts else ""
+        told += (
+            f" In {unlearned} of these {counted(len(found), 'use')} the baseline is not "
+            "significantly above uniform attention."
+        )
+    return told
 
 
 KINDS = ("better", "other", "baseline")
@@ -121,15 +126,17 @@ def _beside_baseline(need: Need) -> tuple[TableCell, TableCell]:
     kind, comparison = _kind(need), need.evidence
     base = comparison.baseline or ""
     beside = comparison.short_score(base) if base and kind != "baseline" else NO_VALUE
-    if kind != "better":
-        told = NO_GAIN if kind == "other" else NO_VALUE
-        return TableCell(text=beside), TableCell(text=told)
+    if kind == "baseline":
+        return TableCell(text=beside), TableCell(text=NO_VALUE)
+    lacks = tuple(about_baseline(need))
+    if kind == "other":
+        return TableCell(text=beside, marks=lacks), TableCell(text=NO_GAIN)
     notes = (
         *small_difference(comparison, need.variant, base),
         *after_training(comparison, need.variant, base),
     )
     return (
-        TableCell(text=beside, marks=tuple(about_baseline(need))),
+        TableCell(text=beside, marks=lacks),
         TableCell(text=f"yes, {p_text(need.p_baseline)}", marks=notes),
     )
 

@@ -68,12 +68,12 @@ RULES = (
     "significantly better than the baseline on more of these tests",
     "above the best non-neural baseline in every seed of all these tests, unless that baseline is "
     "the rule of the data",
-    "more of these tests",
+    "tied with the best on more tests",
     "the largest of these tests compares more variants",
     "no other of them is at least as good in every seed and better in one, by the score or on the "
     "longest inputs, where these are longer than any of training (unless the 95% interval of the "
     "difference lies within the margin)",
-    "cheaper",
+    "cheaper, where costs within the noise of the run are the same",
     "the baseline itself",
 )
 """What decides between variants that are tied with the best, the first that differs."""
@@ -89,8 +89,10 @@ RULE = (
     f"they differ: {'; '.join(f'({at}) {rule}' for at, rule in enumerate(RULES, 1))}. Of those "
     f"that are equal by all rules one is named, by {LAST_RULE}, which say nothing about quality. "
     "So the variant that is named need not have the best mean, and what was entered in more tests "
-    "is preferred. A difference that decides by rule 5 alone is no evidence: of two equal variants "
-    "one is ahead in each of three seeds in a quarter of all cases. Where nothing is significantly "
+    "is preferred. The number beside a variant is that of the last rule that was needed, against "
+    "other candidates of the use, on this test or another one. Rule 5 chooses among tied variants, "
+    "and is no evidence that one is better than the others: of two equal variants one is ahead in "
+    "each of three seeds in a quarter of all cases. Where nothing is significantly "
     "above uniform attention, nothing is named."
 )
 ABOUT_P = (
@@ -227,7 +229,7 @@ def _size(need: Need) -> tuple[str, ...]:
     if not abs(share - 1) > OTHER_SIZE:
         return ()
     if max(mine, base) < FEW_PARAMETERS:
-        return (f"{counted(round(mine), 'parameter')}, the baseline {plain(base, 0)}",)
+        return (f"network of {counted(round(mine), 'parameter')}, that of the baseline {base:.0f}",)
     return (f"{percent(share)} parameters",)
 
 

@@ -16,11 +16,11 @@ TITLE = """# What to choose
 
 All runs are of small networks on a CPU; read [what the bench cannot show](../../docs/limits.md)
 before you quote a number. The baseline, `scaled_dot`, is softmax attention without positions. Each
-use of attention has one row here, of the run that trains longest among those that name a variant.
-`quick` and `families` train equally long; of these two it is the one whose test compares more
-variants, then the one with more seeds. No row is about long contexts: see the diagnostic tests
-`recall` and `induction` below, and the times of [serving](serving/report.md). All runs and the rule
-are below.
+use of attention has one row here, of the first run that names a variant, in the order `flagship`,
+`multi30k`, `modern`, then `quick` or `families`: of these two the one whose test compares more
+variants, and of equally many the one with more seeds. No row is about long contexts: how fast they
+are read is in [serving](serving/report.md), and scores at up to four times the length of training
+are in the [findings](../../docs/findings.md). All runs and the rule are below.
 """
 INTRODUCTION = """## Run by run
 

@@ -44,13 +44,14 @@ FINDINGS = (
         "translation of captions: "
         "`luong_local_p` {translation/luong_local_p}, `scaled_dot` {translation/scaled_dot}, "
         "`dot` {translation/dot}, uniform attention {translation/uniform}. Only `luong_local_p` is "
-        "shown to differ from `scaled_dot`. In the smaller networks of `families` the gain is at "
-        "most that of `bahdanau`: {families:translation/bahdanau} against "
-        "{families:translation/uniform}.",
+        "shown to differ from `scaled_dot`. In the smaller network of `translation` in "
+        "`families` the largest mean is that of `bahdanau`: {families:translation/bahdanau} "
+        "against {families:translation/uniform}.",
         "**In a GRU of width 256 each of seven mechanisms translates far better than uniform "
         "attention.** Of the differences from `scaled_dot` one is decided: `luong_local_p` is "
-        "better. In the smaller networks of `families`, with three seeds, the gain is at most that "
-        "of `bahdanau`, {families:translation/bahdanau} against {families:translation/uniform}. "
+        "better. In the smaller network of `translation` in `families`, with three seeds, the "
+        "largest mean is that of `bahdanau`, {families:translation/bahdanau} against "
+        "{families:translation/uniform}. "
         "Two seeds are of an earlier commit and another processor than the other three.",
         "`translation`: captions of Multi30k, German to English; a recurrent network of width "
         "256, trained until validation got no better; BLEU",
@@ -157,12 +158,13 @@ FINDINGS = (
         "**Of the outputs only those that copy write unknown words**: `copynet` "
         "{oov_copy/copynet|oov_accuracy} of them, `mha_roles` {oov_copy/mha_roles|oov_accuracy}, "
         "`pointer_generator` {oov_copy/pointer_generator|oov_accuracy}, `conv_copy` "
-        "{oov_copy/conv_copy|oov_accuracy}, outputs that do not copy none. (A search that puts "
-        "source words in their place, `unk_replacement`, writes them, too.) On strings longer than "
+        "{oov_copy/conv_copy|oov_accuracy}, outputs that do not copy none. (`unk_replacement` "
+        "puts source words in their place after decoding, which this score does not see.) On "
+        "strings longer than "
         "those of training no output is above a dictionary in every seed.",
         "**Outputs that copy write nearly all words that are not in the vocabulary; other outputs "
-        "write none.** A search that puts source words in their place (`unk_replacement`) writes "
-        "them, too, which this score does not see.",
+        "write none.** `unk_replacement` puts source words in their place after decoding, which "
+        "this score does not see.",
         "`oov_copy`: share of unknown words that are written, in strings of up to "
         "{oov_copy@trained} words as in training",
         "`mha_roles` {oov_copy/mha_roles|oov_accuracy}, `copynet` {oov_copy/copynet|oov_accuracy}, "
@@ -192,9 +194,10 @@ FINDINGS = (
         "quick",
         "",
         "**Content alone does not count places.** At the length of training sinusoids, rotary "
-        "positions, `shaw_rpr`, `transformer_xl`, `deberta` and `t5_bias` find over 0.999 of the "
-        "symbols; `fire`, `kerple` and `alibi` find {offset/fire|token_accuracy@trained}, "
-        "{offset/kerple|token_accuracy@trained} and {offset/alibi|token_accuracy@trained}.",
+        "positions, `shaw_rpr`, `transformer_xl`, `deberta` and `t5_bias`, among others, find over "
+        "0.999 of the symbols; `fire`, `kerple` and `alibi` find "
+        "{offset/fire|token_accuracy@trained}, {offset/kerple|token_accuracy@trained} and "
+        "{offset/alibi|token_accuracy@trained}.",
         "`offset`: the symbol some places back; share of symbols, in texts of {offset@trained} "
         "symbols as in training",
         "`shaw_rpr` {offset/shaw_rpr|token_accuracy@trained}, `transformer_xl` "
@@ -264,8 +267,8 @@ FINDINGS = (
         "decoder with a convolution of width 3, `rope` writes {causal_copy/rope} of the symbols, "
         "`alibi` {causal_copy/alibi}, no positions {causal_copy/nope}.",
         "**Rotary positions copy less of texts beyond the length of training than no positions at "
-        "all**, beside a causal convolution of width 3. At the length of training they copy as "
-        "much.",
+        "all**, beside a causal convolution of width 3. At 32 symbols both write 0.98 of them "
+        "(not tested).",
         "`causal_copy`: texts of up to {causal_copy@trained} symbols, then of "
         "{causal_copy@beyond}; share of symbols",
         "`rope` {causal_copy/rope}, `nope` {causal_copy/nope}, `alibi` {causal_copy/alibi}, `fox` "
@@ -294,8 +297,9 @@ FINDINGS = (
         "`hedgehog` is worse. Recurrences stand without "
         "the norm and the gate of their papers. In `modern`, with 16 pairs in training and a wider "
         "network, `linear_attention` finds {modern:recall/linear_attention} and `scaled_dot` "
-        "{modern:recall/scaled_dot}. The table leaves that undecided, because its test borrows "
-        "spread from variants that learn in some seeds only; it is lower in each of five seeds.",
+        "{modern:recall/scaled_dot}. The test of that report leaves this undecided, because it "
+        "pools the spread of all variants, and some of them learn in some seeds only. Each of the "
+        "five seeds of `linear_attention` is lower.",
         "`recall`, one layer of width 32, trained with 6 pairs: share of values among 15 and 24 "
         "pairs",
         "`mqa` {recall/mqa}, `linear_attention` {recall/linear_attention}, `gsa` {recall/gsa}, "

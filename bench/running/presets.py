@@ -87,7 +87,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="modern",
-            summary="two hours on two cores: what the mechanisms since 2019 claim, at sizes where "
+            summary="1 h 45 min on two cores: what the mechanisms since 2019 claim, at sizes where "
             "they differ",
             seeds=5,
             budget_s=7200.0,

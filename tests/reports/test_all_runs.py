@@ -69,8 +69,8 @@ def test_the_short_table_has_the_notes_of_the_long_row(tmp_path: Path):
     assert row["Better than the baseline"].marks == (below,)
     assert whole["Compared with"].marks == (*lacks, below)
     assert start.endswith(
-        "Of the differences of the first kind 1 is below the margin and in 1 the baseline is not "
-        "above uniform attention."
+        "Of these 1 gain 1 is smaller than the margin. In 1 of these 1 use the baseline is not "
+        "significantly above uniform attention."
     )
 
 

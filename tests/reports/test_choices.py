@@ -151,7 +151,7 @@ def test_a_variant_of_the_larger_test_goes_before_a_cheaper_one_of_a_smaller_tes
 def test_networks_of_a_few_parameters_are_told_by_their_counts(tmp_path: Path):
     sizes = {BASE: 1.0, NEW: 2.0}
     (row,) = rows(written(tmp_path / "run", {"copying": DECIDED}, parameters=sizes))
-    assert row["Variant"].marks == ("2 parameters, the baseline 1",)
+    assert row["Variant"].marks == ("network of 2 parameters, that of the baseline 1",)
 
 
 def test_few_tied_variants_are_named_and_many_are_counted(tmp_path: Path, monkeypatch):
