@@ -50,6 +50,8 @@ WHY = "why"
 """Attribute of a trial whose options do not go together: why not."""
 Filed = Callable[[Mapping[str, str]], None]
 """Takes the ids of the cells of trials, by study and number: `additive 3`."""
+Chosen = Callable[[Sequence["StudyResult"]], None]
+"""Takes what was chosen."""
 CellOf = Callable[[Parameters], PlannedCell | str]
 """From what was drawn for one trial to its cell, or to why there is none."""
 AnyTrial = optuna.Trial | optuna.trial.FrozenTrial
@@ -91,7 +93,9 @@ def expected_seconds(asked: StudyRequest) -> float:
     return (asked.trials + asked.final_seeds) * sum(each)
 
 
-def run_studies(asked: StudyRequest, session: Session, file: Filed) -> list[StudyResult]:
+def run_studies(
+    asked: StudyRequest, session: Session, file: Filed, chosen: Chosen = lambda _: None
+) -> list[StudyResult]:
     """Tune every variant with the same number of trials, then rerun each winner on fresh seeds.
 
     Selection looks at validation only. A killed study goes on where it stopped: finished trials
@@ -105,12 +109,14 @@ def run_studies(asked: StudyRequest, session: Session, file: Filed) -> list[Stud
         session: Trains the cells.
         file: Writes down which trials each study asks for, before they are trained, so that the
             report of a stopped study knows them. Two studies may ask for one cell.
+        chosen: Writes down what was chosen, before the winners are trained on fresh seeds.
     """
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = asked.storage or _own_storage(session.store.folder)
     found = []
     for name, spec in asked.request.specs:
         found.append(_tune(name, spec, asked, session, storage, file))
+    chosen(found)
     for result in found:
         session.train(result.finals)
     return found
@@ -146,8 +152,11 @@ def study_facts(
             }
         held = before.get(result.variant, {})
         known = {as_text(one) for key in ("finals", "former") for one in as_list(held.get(key))}
-        told["finals"] = [one.cell.id for one in result.finals]
-        if former := sorted(known - now):
+        mine = {one.cell.id for one in result.finals}
+        if all(held.get(key) == told.get(key) for key in ("variant", *result.parameters)):
+            mine |= {as_text(one) for one in as_list(held.get("finals"))}  # with more fresh seeds
+        told["finals"] = [*sorted(mine)]
+        if former := sorted(known - now - mine):
             told["former"] = [*former]
         if result.illegal:
             told["illegal"] = {str(number): why for number, why in result.illegal.items()}

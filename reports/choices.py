@@ -31,8 +31,9 @@ COST_HELP = (
     "says “on other tasks”."
 )
 TEST_HELP = (
-    "The test with most variants on which the choice is tied with the best. In brackets: of how "
-    "many tests of the use it is one, and how many variants it compares."
+    "The test with most variants on which the choice is better than the baseline, or else tied "
+    "with the best. In brackets: of how many tests of the use it is one, and how many variants it "
+    "compares."
 )
 AGAINST_HELP = (
     "Score of the baseline; of uniform attention where nothing is significantly better than the "
@@ -45,7 +46,8 @@ TIED_HELP = (
     "Others of that rank are counted apart."
 )
 VARIANT_HELP = (
-    "Where its network has over 10% more or fewer parameters than that of the baseline, it says so."
+    "“By rule n”: the last rule that was needed to tell it from the other candidates. Where its "
+    "network has over 10% more or fewer parameters than that of the baseline, it says so."
 )
 OTHER_SIZE = 0.1
 """Share of the parameters by which a choice may differ from the baseline before it says so."""
@@ -96,9 +98,11 @@ RULE = (
     "above uniform attention, nothing is named."
 )
 ABOUT_P = (
-    "A test is a comparison on one task in one network. A row shows the test with most variants on "
-    "which the choice is tied with the best, and of equally large ones that with the smaller p "
-    "against the baseline. The p of the row is of the difference to what stands under “Compared "
+    "A test is a comparison on one task in one network. A row shows the test with most variants: "
+    "of those on which the choice is significantly better than the baseline, or else of those on "
+    "which it is tied with the best. Of equally large ones it shows that with the smaller p "
+    "against the "
+    "baseline. The p of the row is of the difference to what stands under “Compared "
     "with”. It is corrected for the hypotheses of that test, not for the "
     "number of tests. A generated test is a small model of its use, and a choice among few "
     "variants says little."
@@ -205,7 +209,7 @@ def choice_row(need: Need) -> tuple[TableCell, ...]:
     plain_cells = (p, seeds, found.non_neural)
     return (
         TableCell(text=capitalized(need.title)),
-        test_cell(need),
+        _shown_test(need),
         TableCell(
             text=NONE_YET if open_ else known.label(need.variant),
             code=not open_,
@@ -245,7 +249,7 @@ def about_scores(shown: Sequence[Need]) -> tuple[str, ...]:
     return (*((ABOUT_PARTS,) if parts else ()), *((ABOUT_AREAS,) if areas else ()))
 
 
-def test_cell(need: Need) -> TableCell:
+def _shown_test(need: Need) -> TableCell:
     """The test that a row shows."""
     return TableCell(text=need.evidence.whole.title, marks=_about_test(need))
 

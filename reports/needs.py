@@ -121,7 +121,7 @@ class Need:
                 worse_on=-sum(beats(one, name, one.baseline) for one in here),
                 behind=any(_below_non_neural(one, name) for one in here),
                 tied_less=-len(here),
-                among=-max(len(one.contenders) for one in here),
+                among=-max(map(_size, here)),
                 outdone=any(outdone(one, name, tied[one.key]) for one in here),
                 cost=in_order(relative_cost(here, name), self.noise),
                 other=name != here[0].baseline,
@@ -133,10 +133,14 @@ class Need:
     def evidence(self) -> Comparison:
         """Of the comparisons where the choice is tied with the best, that of most contenders.
 
-        Of equally many, the one with the smaller p. Size is known before a run, so the p of the
-        larger one was not chosen for being small.
+        Where it is significantly better than the baseline in some of them, it is one of these, or
+        the row would say less than the rule that chose it. Of equally many, the one with the
+        smaller p. Size says nothing of scores, so the p of the largest was not chosen for being
+        small.
         """
-        return _largest(self.candidates.get(self.variant) or self.comparisons, self.variant)
+        here = self.candidates.get(self.variant) or list(self.comparisons)
+        better = [one for one in here if beats(one, self.variant, one.baseline)]
+        return _largest(better or here, self.variant)
 
     @property
     def compared(self) -> int:
@@ -277,7 +281,12 @@ def beats(comparison: Comparison, variant: str, other: str | None) -> bool:
 
 def _largest(found: Sequence[Comparison], variant: str) -> Comparison:
     """The comparison of most contenders; of equally many, the one with the smaller p."""
-    return min(found, key=lambda one: (-len(one.contenders), _p_order(one, variant)))
+    return min(found, key=lambda one: (-_size(one), _p_order(one, variant)))
+
+
+def _size(comparison: Comparison) -> int:
+    """Contenders on the whole test, of which a part or steps to a threshold may have fewer."""
+    return len(comparison.whole.contenders)
 
 
 def _p_order(comparison: Comparison, variant: str) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from results.certificate import certificate_entries, with_checks
-from results.json_values import Json, as_list, as_object, as_text, read_value
+from results.json_values import Json, JsonObject, as_list, as_object, as_text, read_value
 from results.ledger import Ledger, age_among_runs
 from results.pack import Pack, open_run
 from results.reproduced import ValueKey, values_on_test
@@ -221,16 +221,26 @@ def _catalogs(ours: Json, theirs: Json) -> Json:
         return joined
     # what has no baseline, such as a study, takes away none
     said = {name: as_text(as_object(theirs).get(name)) for name in SAID_BY_EITHER}
-    # what a study chose is of one study as a whole
-    studies = {
-        **as_object(as_object(theirs).get("study")),
-        **as_object(as_object(ours).get("study")),
-    }
+    told = [as_object(as_object(one).get("study")) for one in (ours, theirs)]
+    studies = _studies(*told)
     lacking = {name: text for name, text in said.items() if text and not joined.get(name)}
     small = [one for one in (ours, theirs) if as_object(one).get("ranks") is False]
     if studies:
         joined = {**joined, "study": studies}
     return {**joined, **lacking, **({"ranks": False} if small else {})}
+
+
+def _studies(ours: JsonObject, theirs: JsonObject) -> dict[str, Json]:
+    """What a study chose is of one study as a whole; which cells are winners is known of both."""
+    found: dict[str, Json] = {**theirs, **ours}
+    for name in ours.keys() & theirs.keys():
+        one, two = as_object(ours[name]), as_object(theirs[name])
+        both: dict[str, Json] = {**one}
+        for key in ("finals", "former"):
+            ids = {as_text(id_) for held in (one, two) for id_ in as_list(held.get(key))}
+            both |= {key: [*sorted(ids)]} if ids else {}
+        found[name] = both
+    return found
 
 
 def _plans(ours: Json, theirs: Json) -> Json:

@@ -15,6 +15,7 @@ from bench.api.foreign_prints import prints_to_standard_error
 from bench.api.resolve import VariantSpec
 from bench.cli.budgets import RUN, budgets_of
 from bench.cli.option_groups import jobs_on
+from bench.cli.overwriting import refuse_two_schedules
 from bench.cli.plan import lacking_lines
 from bench.cli.run_end import Shown, has_option, print_end, run_parts
 from bench.cli.run_options import RunOptions
@@ -25,7 +26,7 @@ from bench.cli.sentences import (
     system_sentence,
 )
 from bench.cli.spec_file import spec_of, typed_options, write_spec
-from bench.cli.until import refuse_other_looks, refuse_two_schedules, train_until_decided
+from bench.cli.until import refuse_other_looks, train_until_decided
 from bench.cli.written_catalog import command_line, write_catalog
 from bench.conformance import RunsOn, compared_on
 from bench.running.code_of_cells import CodeOfCells
@@ -43,6 +44,7 @@ from reports.folder import damaged_lines, torn_lines
 from reports.numbers import counted
 from results.catalog import CATALOG, ChangedAxis, RunCatalog
 from results.json_values import as_object
+from results.looks import Looks
 from results.merge import merge
 from results.pack import Pack, open_run
 from results.row import STATUSES
@@ -133,9 +135,15 @@ def refuse_unfit(options: RunOptions, made: Plan) -> None:
     if source is not None:
         _refuse_beside(options, source, "another --reuse")
     if (options.folder / LEDGER).is_dir():
-        _refuse_beside(options, Store(options.folder), "another --out")
+        there = Store(options.folder)
+        _refuse_beside(options, there, "another --out")
         if source is not None:
-            refuse_two_schedules(Store(options.folder), source)
+            refuse_two_schedules({one.folder: _looks_of(one) for one in (there, source)})
+
+
+def _looks_of(run: Store | Pack) -> Looks | None:
+    """When the scores of a run were looked at; None where they were not."""
+    return RunCatalog.from_json(as_object(run.read_json(CATALOG))).looks
 
 
 def _refuse_beside(options: RunOptions, run: Store | Pack, instead: str) -> None:
@@ -177,8 +185,8 @@ def _open_with_reused(options: RunOptions, made: Plan) -> Store:
 
 
 def _at_other_seeds(made: Plan, source: Store | Pack) -> set[str]:
-    """Ids of cells of a run that are planned ones under another seed."""
-    planned = {replace(one.cell, seed=0) for one in made.quality}
+    """Ids of cells of a run that are planned ones under another seed, probes among them."""
+    planned = {replace(one, seed=0) for one in made.cells if one.kind != "speed"}
     stored = source.ledger().newest().values()
     cells = (cell_from_dict(dict(record.cell)) for record in stored)
     return {cell.id for cell in cells if replace(cell, seed=0) in planned}

@@ -7,6 +7,7 @@ from bench.api.errors import InvalidConfig
 from reports.written_files import holds_a_report
 from results.catalog import CATALOG, RunCatalog
 from results.json_values import as_object
+from results.looks import Looks
 from results.pack import open_run
 from results.part import Part
 
@@ -80,23 +81,27 @@ def refuse_other_merge(sources: Sequence[Path], out: Path) -> None:
             f"report: cells of the preset {presets[False]} are too small to be ranked beside those "
             f"of {presets[True]}; report the runs apart."
         )
-    _refuse_two_schedules(catalogs)
+    refuse_two_schedules({source: held.looks for source, held in catalogs.items()})
     _refuse_other_bases(catalogs)
 
 
-def _refuse_two_schedules(catalogs: Mapping[Path, RunCatalog]) -> None:
-    """Refuse runs whose scores were looked at otherwise: each look has its price in p.
+def refuse_two_schedules(looked: Mapping[Path, Looks | None]) -> None:
+    """Refuse to join runs whose scores were looked at otherwise: each look has its price in p.
+
+    Args:
+        looked: When the scores of each run were looked at; None where they were not.
 
     Raises:
-        InvalidConfig: Two of them were.
+        InvalidConfig: Two of them were looked at by other schedules.
     """
-    looked = {source: held.looks for source, held in catalogs.items() if held.looks}
-    first = next(iter(looked), None)
-    for source, looks in looked.items():
-        if first is not None and looks != looked[first]:
+    known = {run: looks for run, looks in looked.items() if looks is not None}
+    for run, looks in known.items():
+        first, usual = next(iter(known.items()))
+        if looks != usual:
             raise InvalidConfig(
-                f"report: {first} and {source} were looked at from other seeds on, and one p value "
-                "cannot pay for both; report the runs apart."
+                f"{first} was looked at from {usual.first} seeds on, the first of them "
+                f"{usual.first_seed}, and {run} from {looks.first}, the first of them "
+                f"{looks.first_seed}: one p value cannot pay for both; report the runs apart."
             )
 
 

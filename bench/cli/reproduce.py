@@ -113,7 +113,7 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
 
     ended = execute(asked, cell_plan(asked, labels), shown=compared)
     if ended == INTERRUPTED or not came_to_an_end:
-        return ended
+        return ended or 1
     why = _why_not(found, len(labels), tolerance)
     if why:
         click.echo(why, err=True)

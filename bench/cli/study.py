@@ -1,7 +1,7 @@
 """`bench study`: tune variants with equal budgets."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -102,13 +102,14 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     def file(trials: "Mapping[str, str]") -> None:
         write_catalog(options, store, variants, tasks, trials=trials, has_baseline=False)
 
-    def work() -> None:
-        results = run_studies(asked, session, file)
-        finals = _finals(results)
+    def chosen(results: "Sequence[StudyResult]") -> None:
         before = RunCatalog.from_json(as_object(store.read_json(CATALOG))).study
         facts = study_facts(asked, results, before)
-        every = [*variants, *finals]
+        every = [*variants, *_finals(results)]
         write_catalog(options, store, every, tasks, study=facts, has_baseline=False)
+
+    def work() -> None:
+        finals = _finals(run_studies(asked, session, file, chosen))
         if options.verify:
             session.certify([spec for _, spec in finals], options.impl)
 

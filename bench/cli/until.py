@@ -41,22 +41,6 @@ def refuse_other_looks(
         )
 
 
-def refuse_two_schedules(run: Store | Pack, source: Store | Pack) -> None:
-    """Refuse to take scores into a folder whose own scores were looked at otherwise.
-
-    Raises:
-        InvalidConfig: They were.
-    """
-    held, other = (
-        RunCatalog.from_json(as_object(one.read_json(CATALOG))).looks for one in (run, source)
-    )
-    if held and other and held != other:
-        raise InvalidConfig(
-            f"{run.folder} was looked at from {held.first} seeds on and {source.folder} from "
-            f"{other.first}, and one p value cannot pay for both; give another --out."
-        )
-
-
 def train_until_decided(
     options: RunOptions, looks: Looks, made: Plan, session: Session, planned: Callable[[], None]
 ) -> None:

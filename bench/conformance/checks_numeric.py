@@ -65,10 +65,11 @@ def _long_sums_stay_near(subject: Placed) -> None:
     question = replace(drawn, query=drawn.query.abs(), source=source).to(dtype)
     low, mode = copied(subject, dtype), ReadMode("expected", weights=False)
     allowed = SUM_ROUNDINGS * torch.finfo(dtype).eps
+    one_by_one = (1,) * question.query.shape[2]
     with torch.no_grad():
         wide = question.to(torch.float64)
         wanted = answer(copied(low, torch.float64), wide, mode).output
-        for how, split in (("at once", None), ("query by query", (1,) * SUMMED)):
+        for how, split in (("at once", None), ("query by query", one_by_one)):
             output = answer(low, question, mode, split=split).output.double()
             off = gap(output, wanted)
             sentence = (

@@ -87,13 +87,19 @@ def each_of_the_whole(check: Callable[[Placed, VariantSpec], None]) -> Run:
 def each_and_in_a_window(check: Callable[[Placed], None]) -> Run:
     """Run in every place, and behind a short window where parts say that it may forget keys."""
 
+    def behind(windowed: VariantSpec, impl: Impl) -> None:
+        try:
+            subject = build_subject(windowed, IN_A_WINDOW, impl)
+        except Refused:
+            return
+        check(subject)
+
     def run(places: Sequence[Placed], spec: VariantSpec) -> None:
         each(check)(places, spec)
         windowed = in_a_window(spec)
-        if windowed is None or all(one.regime != "causal" for one in places):
-            return
-        behind = build_subject(windowed, IN_A_WINDOW)
-        _guarded(check, (behind,), f"{behind.where} behind {SHORT_WINDOW}")
+        causal = next((one for one in places if one.regime == "causal"), None)
+        if windowed is not None and causal is not None:
+            _guarded(behind, (windowed, causal.variant.impl), f"causal behind {SHORT_WINDOW}")
 
     return run
 

@@ -53,7 +53,7 @@ class Finished:
         statuses = {found.status, *(one.status for one in found.unmeasured)}
         again = found.environmental or not statuses.isdisjoint(self._retry)
         before = found.attempt <= self._attempts.get(found.id, 0)
-        # a failure has no value that could be kept
+        # what ended without a value has none that could be kept
         kept = self._keep_old and found.status in ("ok", "other_code")
         return (before and again) or (not kept and self.outdated(found))
 

@@ -10,8 +10,9 @@ from bench.api import registry
 from bench.api.backbone import BACKBONES
 from bench.api.cell import Cell
 from bench.api.config import build_config
-from bench.api.errors import InvalidConfig, Refused
+from bench.api.errors import DataDamaged, DataUnavailable, InvalidConfig, Refused
 from bench.api.options import canonical, complete
+from bench.api.plain_text import named_message_of
 from bench.api.selector import parse
 from bench.api.task import TASKS, Task
 from bench.training.assemble import assemble
@@ -144,8 +145,12 @@ class Matcher:
         if key not in self._sizes:
             try:
                 self._sizes[key] = self._measured(cell, like)
-            except Exception:  # noqa: BLE001  its training says what a plug-in raises or memory lacks
+            except (Refused, InvalidConfig, DataUnavailable, DataDamaged):
                 self._sizes[key] = None
+            except Exception as error:  # a mistake of a plug-in, or memory that is lacking now
+                raise Refused(
+                    f"the size of {cell.variant} could not be measured: {named_message_of(error)}"
+                ) from error
         return self._sizes[key]
 
     def _measured(self, cell: Cell, like: Cell) -> int:

@@ -148,6 +148,17 @@ def test_a_variant_of_the_larger_test_goes_before_a_cheaper_one_of_a_smaller_tes
     assert row["Variant"].marks[0] == "by rule 4"
 
 
+def test_a_row_shows_a_test_on_which_the_choice_is_better_than_the_baseline(tmp_path: Path):
+    """A larger one, on which the baseline is tied with it, says less than the rule that chose."""
+    small = {BASE: 0.5, NEW: 0.9, UNIFORM: 0.3}
+    large = {BASE: 0.9, NEW: 0.9, OTHER: 0.9, UNIFORM: 0.3}
+    folder = written(tmp_path / "run", {"copying": small, "sorting": large}, family="the one use")
+    (need,) = needs(folder)
+    assert (need.variant, need.evidence.task, need.beats_baseline) == (NEW, "copying", True)
+    (row,) = rows(folder)
+    assert row["Variant"].marks[0] == "by rule 1"
+
+
 def test_networks_of_a_few_parameters_are_told_by_their_counts(tmp_path: Path):
     sizes = {BASE: 1.0, NEW: 2.0}
     (row,) = rows(written(tmp_path / "run", {"copying": DECIDED}, parameters=sizes))

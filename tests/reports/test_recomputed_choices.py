@@ -154,7 +154,7 @@ class Use:
             -sum(test.beats(name, test.base) for test in here),
             any(not beats_the_rest(test, name) for test in here),
             -len(here),
-            -len(largest.contenders),
+            -max(size_of(test) for test in here),
             any(is_outdone(test, name, beside[id(test)]) for test in here),
             1.0 if same else math.inf if math.isnan(cost) else cost,
             name != here[0].base,
@@ -169,7 +169,9 @@ class Use:
 
     @cached_property
     def test(self) -> Compared:
-        return largest_of(self.tied_on.get(self.variant, self.tests), self.variant)
+        here = self.tied_on.get(self.variant, self.tests)
+        better = [test for test in here if test.beats(self.variant, test.base)]
+        return largest_of(better or here, self.variant)
 
     @property
     def rule(self) -> str:
@@ -188,12 +190,17 @@ class Use:
         return not self.variant or not self.test.beats(self.variant, self.test.uniform)
 
 
+def size_of(test: Compared) -> int:
+    """Contenders on the whole test."""
+    return len((test.whole or test).contenders)
+
+
 def largest_of(tests: Sequence[Compared], name: str) -> Compared:
     """That with most contenders, and of these the one of which p is smallest."""
 
     def order(test: Compared) -> tuple[float, ...]:
         ps = (p_of(test, name, one) for one in (test.base, test.uniform))
-        return (-len(test.contenders), *ps)
+        return (-size_of(test), *ps)
 
     return min(tests, key=order)
 

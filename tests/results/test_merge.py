@@ -100,6 +100,18 @@ def test_what_has_no_baseline_takes_away_none(tmp_path, order):
     assert catalog == {"baseline": "dot", "preset": "quick"}
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_winners_of_studies_of_both_runs_are_known(tmp_path, order):
+    """The former winner of one is the present one of the other."""
+    told = {"a": {"finals": ["1"], "former": ["2"]}, "b": {"finals": ["2"], "former": ["3"]}}
+    for name, facts in told.items():
+        catalog = {"study": {"dot": {"best_trial": name, **facts}}}
+        Store.create(tmp_path / name).write_json("catalog.json", catalog)
+    merge(tmp_path / "all", [tmp_path / name for name in order])
+    study = Store(tmp_path / "all").read_json("catalog.json")["study"]["dot"]
+    assert study == {"best_trial": order[0], "finals": ["1", "2"], "former": ["2", "3"]}
+
+
 NO_DATA = {"status": "refused", "detail": "no data here.", "rows": (), "environmental": True}
 
 

@@ -254,7 +254,7 @@ def test_runs_that_were_looked_at_otherwise_are_not_merged(call, finished, tmp_p
     three, two, again = looked
     code, _, err = call("report", three, "--merge", two, "--out", tmp_path / "both")
     assert code == 2
-    assert "were looked at from other seeds on, and one p value cannot pay for both" in err
+    assert "from 2, the first of them 0: one p value cannot pay for both" in err
     assert not (tmp_path / "both").exists()
     assert call("report", three, "--merge", again, "--out", tmp_path / "same")[0] == 0
 

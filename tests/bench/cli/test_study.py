@@ -219,3 +219,30 @@ def test_a_former_winner_does_not_compete_with_the_one_of_more_trials(study, tmp
     assert {*former} == found[0]
     assert study()[0] == 0, "and once more"
     assert read_folder(tmp_path / "run").catalog.study["additive"]["former"] == former
+
+
+def test_a_winner_of_a_study_that_was_stopped_is_a_former_one_later(study, tmp_path, monkeypatch):
+    asked = ASKED
+    monkeypatch.setitem(globals(), "ASKED", [*asked[:8], "1", *asked[9:]])
+    code, _, _ = study(stop_after=2)
+    assert code == 130, "one trial and one of two fresh seeds"
+    held = {*read_folder(tmp_path / "run").catalog.study["additive"]["finals"]}
+    assert len(held) == 2
+    monkeypatch.setitem(globals(), "ASKED", [*asked[:8], "8", *asked[9:]])
+    assert study()[0] == 0
+    folder = read_folder(tmp_path / "run")
+    assert {*folder.catalog.study["additive"]["former"]} == held
+    (one,) = folder.comparisons
+    assert [*one.scores] == [folder.catalog.study["additive"]["variant"]]
+
+
+def test_fewer_fresh_seeds_of_the_same_winner_take_none_away(study, tmp_path, monkeypatch):
+    assert study()[0] == 0
+    before = read_folder(tmp_path / "run")
+    fewer = [*ASKED[:10], "1", *ASKED[11:]]
+    assert ASKED[9:11] == ["--final-seeds", "2"]
+    monkeypatch.setitem(globals(), "ASKED", fewer)
+    assert study()[0] == 0
+    after = read_folder(tmp_path / "run")
+    assert "former" not in after.catalog.study["additive"]
+    assert after.comparisons[0].scores == before.comparisons[0].scores

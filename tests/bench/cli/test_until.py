@@ -163,11 +163,14 @@ def test_a_refused_command_takes_no_cells_from_another_run(tmp_path, run, refuse
 
 def test_scores_that_were_looked_at_otherwise_are_not_taken_without_looks_either(tmp_path, run):
     assert run("--until", "decided", "--most-seeds", 3)[0] == 0
-    assert run("--until", "decided", "--seeds", 2, "--most-seeds", 2, folder="other")[0] == 0
+    others = {"two": ("--seeds", 2, "--most-seeds", 2), "late": ("--first-seed", 9)}
+    for folder, asked in others.items():
+        assert run("--until", "decided", *asked, folder=folder)[0] == 0
     before = seeds_in(tmp_path / "run")
-    code, said = run("--reuse", tmp_path / "other")
-    assert code == 2
-    assert "one p value cannot pay for both; give another --out." in said
+    for folder, seen in (("two", "from 2, the first of them 0"), ("late", "the first of them 9")):
+        code, said = run("--reuse", tmp_path / folder)
+        assert code == 2
+        assert f"{seen}: one p value cannot pay for both; report the runs apart." in said
     assert seeds_in(tmp_path / "run") == before
 
 

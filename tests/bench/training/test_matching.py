@@ -101,7 +101,7 @@ def test_a_cell_that_cannot_be_trained_is_left_to_its_row(steady_steps, by):
 
 
 @pytest.mark.parametrize("wrong", [ZeroDivisionError("a mistake"), RuntimeError("no memory")])
-def test_a_network_that_fails_is_left_to_its_row(monkeypatch, wrong):
+def test_a_network_that_fails_is_refused_with_what_it_raised(monkeypatch, wrong):
     cells, usual = cells_of("multi_dimensional"), Matcher._built
 
     def built(self, cell):
@@ -110,8 +110,9 @@ def test_a_network_that_fails_is_left_to_its_row(monkeypatch, wrong):
         return usual(self, cell)
 
     monkeypatch.setattr(Matcher, "_built", built)
-    mine = cells["multi_dimensional"]
-    assert Matcher("params", None).matched(mine, cells["scaled_dot"]) is mine
+    sentence = f"the size of multi_dimensional could not be measured: {type(wrong).__name__}"
+    with pytest.raises(Refused, match=sentence):
+        Matcher("params", None).matched(cells["multi_dimensional"], cells["scaled_dot"])
 
 
 @pytest.mark.parametrize("by", ["params", "flops", "time"])
