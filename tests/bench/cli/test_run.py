@@ -489,21 +489,13 @@ def test_a_run_of_which_nothing_is_left_says_what_to_do(call, tmp_path):
     assert not folder.exists()
 
 
-def test_an_interrupted_reproduction_says_nothing_of_a_result(
-    call, finished, monkeypatch, tmp_path
+@pytest.mark.parametrize("ended", [130, 1], ids=["interrupted", "full disk"])
+def test_a_reproduction_that_was_stopped_says_nothing_of_a_result(
+    call, finished, monkeypatch, tmp_path, ended
 ):
-    monkeypatch.setattr(execution, "execute", lambda *_, **__: 130)
+    monkeypatch.setattr(execution, "execute", lambda *_, **__: ended)
     code, out, said = call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
-    assert code == 130
-    assert "not reproduced" not in out + said
-
-
-def test_a_reproduction_that_the_disk_stopped_says_nothing_of_a_result(
-    call, finished, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(execution, "execute", lambda *_, **__: 1)
-    code, out, said = call("reproduce", finished, "--cells", "1", "--out", tmp_path / "again")
-    assert code == 1
+    assert code == ended
     assert "not reproduced" not in out + said
 
 
