@@ -101,11 +101,9 @@ ABOUT_P = (
     "A test is a comparison on one task in one network. A row shows the test with most variants: "
     "of those on which the choice is significantly better than the baseline, or else of those on "
     "which it is tied with the best. Of equally large ones it shows that with the smaller p "
-    "against the "
-    "baseline. The p of the row is of the difference to what stands under “Compared "
-    "with”. It is corrected for the hypotheses of that test, not for the "
-    "number of tests. A generated test is a small model of its use, and a choice among few "
-    "variants says little."
+    "against the baseline. The p of the row is of the difference to what stands under “Compared "
+    "with”. It is corrected for the hypotheses of that test, not for the number of tests. A "
+    "generated test is a small model of its use, and a choice among few variants says little."
 )
 ABOUT_PARTS = (
     "Where two of the best are within 1% of the best possible score, the hardest part of the test "

@@ -221,8 +221,7 @@ def _catalogs(ours: Json, theirs: Json) -> Json:
         return joined
     # what has no baseline, such as a study, takes away none
     said = {name: as_text(as_object(theirs).get(name)) for name in SAID_BY_EITHER}
-    told = [as_object(as_object(one).get("study")) for one in (ours, theirs)]
-    studies = _studies(*told)
+    studies = _studies(*(as_object(as_object(one).get("study")) for one in (ours, theirs)))
     lacking = {name: text for name, text in said.items() if text and not joined.get(name)}
     small = [one for one in (ours, theirs) if as_object(one).get("ranks") is False]
     if studies:

@@ -46,8 +46,8 @@ def plan_with(held: Json, now: StoredPlan) -> StoredPlan:
     """
     before = stored_plan(as_object(held))
     older = {id_: one for id_, one in before["cells"].items() if id_ not in now["cells"]}
-    there = {*before["cells"], *_covered(before["cells"].values())}
-    there |= {*now["cells"]}  # a look may add what the budget had left out
+    # a look may add what the budget had left out
+    there = {*before["cells"], *_covered(before["cells"].values()), *now["cells"]}
     left = [one for one in now["left_out"] if _id_of(one) not in there]
     planned = {*now["cells"], *map(_id_of, now["left_out"]), *_covered(now["cells"].values())}
     others = (one for one in before["left_out"] if _id_of(one) not in planned)

@@ -90,7 +90,6 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     load_registry(options.plugin)
     need_real_packages()
     from bench.cli.execution import execute
-    from bench.cli.sentences import INTERRUPTED
     from results.reproduced import reproduced
     from results.store import Store
 
@@ -102,17 +101,17 @@ def reproduce(options: "RunOptions", run: Path, count: int, draw: int, tolerance
     asked = replace(options, cells=tuple(labels), out=out, verify=False, retry=("timeout",))
     asked = replace(asked, preset=_preset_of(source) or asked.preset)
     found: "list[Reproduced]" = []
-
-    came_to_an_end: "list[bool]" = []
+    came_to_an_end = False
 
     def compared(folder: "RunFolder") -> list[str]:
-        came_to_an_end.append(True)
+        nonlocal came_to_an_end
+        came_to_an_end = True
         with Store(asked.folder) as store:
             found.extend(one for one in reproduced(source, store) if one.label in labels)
         return [_told(found, len(labels), others)]
 
     ended = execute(asked, cell_plan(asked, labels), shown=compared)
-    if ended == INTERRUPTED or not came_to_an_end:
+    if not came_to_an_end:
         return ended or 1
     why = _why_not(found, len(labels), tolerance)
     if why:
