@@ -7,7 +7,7 @@ so that the catalog of an older run can still be read.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar, get_args
 
 from bench.api.comparison import PublishedResult
 from bench.api.license import License
@@ -28,6 +28,13 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 UNKNOWN_TERMS = License("unknown", redistributable=False)
 CATALOG = "catalog.json"
 """Name of the file in a run folder."""
+
+
+class RunWithCatalog(Protocol):
+    """A run folder, a pack or a part of one."""
+
+    def read_json(self, name: str) -> dict[str, Json] | None:
+        """What the run says beside its rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,6 +287,11 @@ class RunCatalog:
     def to_json(self) -> dict[str, object]:
         """What stands in `catalog.json`."""
         return asdict(self)
+
+    @classmethod
+    def of(cls, run: RunWithCatalog) -> Self:
+        """What a run says of its names; nothing where it has no catalog."""
+        return cls.from_json(run.read_json(CATALOG))
 
     @classmethod
     def from_json(cls, data: JsonObject | None) -> Self:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from results.artifact import whole_artifact
-from results.catalog import CATALOG, RunCatalog
+from results.catalog import RunCatalog
 from results.compressed import compressed, uncompressed
 from results.json_values import Json, JsonObject, as_list, as_object
 from results.row import Record
@@ -31,7 +31,7 @@ def shown_artifacts(source: RunWithArtifacts, records: Iterable[Record]) -> Json
     They are of the lowest seed of each variant in each network. Tasks whose data may not be passed
     on have notes alone, for maps and samples hold their sentences.
     """
-    tasks = RunCatalog.from_json(as_object(source.read_json(CATALOG))).tasks
+    tasks = RunCatalog.of(source).tasks
     first: dict[tuple[str, str, str], Record] = {}
     for record in records:
         cell = record.cell

@@ -77,14 +77,13 @@ def _refuse_other_base(folder: Path, base: str) -> None:
         InvalidConfig: The folder holds one.
     """
     from bench.api.errors import InvalidConfig
-    from results.catalog import CATALOG, RunCatalog
-    from results.json_values import as_object
+    from results.catalog import RunCatalog
     from results.run_path import LEDGER
     from results.store import Store
 
     if not (folder / LEDGER).is_dir():
         return
-    held = RunCatalog.from_json(as_object(Store(folder).read_json(CATALOG)))
+    held = RunCatalog.of(Store(folder))
     others = sorted(held.ablated - {base})
     if others:
         raise InvalidConfig(

@@ -42,8 +42,7 @@ from bench.timing.shape import AttendShape, parse_rounds, parse_shape
 from bench.training.analysis import analysis_cells, asked_probes, model_path
 from reports.folder import damaged_lines, torn_lines
 from reports.numbers import counted
-from results.catalog import CATALOG, ChangedAxis, RunCatalog
-from results.json_values import as_object
+from results.catalog import ChangedAxis, RunCatalog
 from results.looks import Looks
 from results.merge import merge
 from results.pack import Pack, open_run
@@ -89,7 +88,7 @@ def execute(
         made.variants.values(),
         tasks,
         changed=changed or {},
-        has_baseline=compares or not as_object(store.read_json(CATALOG)).get("baseline"),
+        has_baseline=compares or not RunCatalog.of(store).baseline,
     )
     _write_plan(options, made, store, spec)
     write_spec(store, {**spec_of(options), **spec})
@@ -143,7 +142,7 @@ def refuse_unfit(options: RunOptions, made: Plan) -> None:
 
 def _looks_of(run: Store | Pack) -> Looks | None:
     """When the scores of a run were looked at; None where they were not."""
-    return RunCatalog.from_json(as_object(run.read_json(CATALOG))).looks
+    return RunCatalog.of(run).looks
 
 
 def _refuse_beside(options: RunOptions, run: Store | Pack, instead: str) -> None:
@@ -205,7 +204,7 @@ def refuse_other_preset(
     Raises:
         InvalidConfig: One of the two presets ranks, and the other one does not.
     """
-    held = RunCatalog.from_json(as_object(run.read_json(CATALOG)))
+    held = RunCatalog.of(run)
     if held.preset and held.ranks != options.size.ranks:
         small = options.preset if held.ranks else held.preset
         same = f", or --preset {held.preset}" if has_option("preset") else ""

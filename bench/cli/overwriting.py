@@ -5,8 +5,7 @@ from pathlib import Path
 
 from bench.api.errors import InvalidConfig
 from reports.written_files import holds_a_report
-from results.catalog import CATALOG, RunCatalog
-from results.json_values import as_object
+from results.catalog import RunCatalog
 from results.looks import Looks
 from results.pack import open_run
 from results.part import Part
@@ -71,10 +70,7 @@ def refuse_other_merge(sources: Sequence[Path], out: Path) -> None:
             f"report: {out} is another run, and cells of others would join it; --merge needs a "
             "new or empty folder: give another --out."
         )
-    catalogs = {
-        source: RunCatalog.from_json(as_object(open_run(source).read_json(CATALOG)))
-        for source in sources
-    }
+    catalogs = {source: RunCatalog.of(open_run(source)) for source in sources}
     presets = {held.ranks: held.preset for held in reversed(catalogs.values()) if held.preset}
     if len(presets) == 2:
         raise InvalidConfig(

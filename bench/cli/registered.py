@@ -10,8 +10,7 @@ from bench.api import registry
 from bench.api.axes import AXES
 from bench.api.errors import InvalidConfig
 from bench.api.loading import load_package, load_plugin, loaded_plugins
-from results.catalog import CATALOG, RunCatalog
-from results.json_values import as_object
+from results.catalog import RunCatalog
 
 if TYPE_CHECKING:
     from results.pack import Pack
@@ -44,7 +43,7 @@ def refuse_without_plugins(run: "Store | Pack", given: tuple[str, ...]) -> None:
         InvalidConfig: The run had a plug-in, and no file of that name was given.
     """
     here = {Path(path).name for path in given}
-    had = RunCatalog.from_json(as_object(run.read_json(CATALOG))).plugins
+    had = RunCatalog.of(run).plugins
     missing = [path for path in had if Path(path).name not in here]
     if missing:
         words = " ".join(f"--plugin {shlex.quote(path)}" for path in missing)

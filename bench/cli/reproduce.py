@@ -163,10 +163,9 @@ def _training(record: "Record") -> tuple[str, ...]:
 def _preset_of(source: "Store | Pack") -> str:
     """The preset of a run, so that a report says the same of its cells; empty if unknown."""
     from bench.running.presets import PRESETS
-    from results.catalog import CATALOG, RunCatalog
-    from results.json_values import as_object
+    from results.catalog import RunCatalog
 
-    preset = RunCatalog.from_json(as_object(source.read_json(CATALOG))).preset
+    preset = RunCatalog.of(source).preset
     return preset if preset in PRESETS else ""
 
 

@@ -79,8 +79,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
     from bench.study import expected_seconds, run_studies, study_facts
     from bench.study_request import Tuning
     from reports.numbers import counted
-    from results.catalog import CATALOG, RunCatalog
-    from results.json_values import as_object
+    from results.catalog import RunCatalog
 
     refuse_missing_device(options.device)
     tasks = [AskedTask(shown, task)]
@@ -103,7 +102,7 @@ def study(options: "RunOptions", tuning: "Tuning") -> int:
         write_catalog(options, store, variants, tasks, trials=trials, has_baseline=False)
 
     def chosen(results: "Sequence[StudyResult]") -> None:
-        before = RunCatalog.from_json(as_object(store.read_json(CATALOG))).study
+        before = RunCatalog.of(store).study
         facts = study_facts(asked, results, before)
         every = [*variants, *_finals(results)]
         write_catalog(options, store, every, tasks, study=facts, has_baseline=False)

@@ -9,7 +9,7 @@ from bench.cli.run_options import RunOptions
 from bench.running.looks import Look, after_look
 from bench.running.plan import Plan
 from bench.running.session import Session
-from results.catalog import CATALOG, RunCatalog
+from results.catalog import RunCatalog
 from results.certificate import certificate_entries, is_red
 from results.frame import rows_of
 from results.json_values import as_object
@@ -32,7 +32,7 @@ def refuse_other_looks(
     Raises:
         InvalidConfig: Its looks begin elsewhere.
     """
-    held = RunCatalog.from_json(as_object(run.read_json(CATALOG))).looks
+    held = RunCatalog.of(run).looks
     if options.looks and held and held != options.looks:
         raise InvalidConfig(
             f"{run.folder} was looked at from {held.first} seeds on, the first of them "
@@ -70,7 +70,7 @@ def train_until_decided(
 
 
 def _look(made: Plan, looks: Looks, number: int, store: Store) -> Look:
-    catalog = RunCatalog.from_json(as_object(store.read_json(CATALOG)))
+    catalog = RunCatalog.of(store)
     certificates = certificate_entries(as_object(store.read_json("certificates.json")))
     red = {variant for variant, entry in certificates.items() if is_red(entry)}
     return after_look(made, primary_tables(rows_of([store]), catalog, red), looks, number)

@@ -22,7 +22,6 @@ from reports.folder import read_folder
 from reports.render import write_report
 from results.catalog import RunCatalog
 from results.frame import rows_of
-from results.json_values import as_object
 from results.looks import Looks
 from results.primary_tables import PrimaryTable, primary_tables
 from results.row import Row
@@ -89,7 +88,7 @@ def test_only_what_is_undecided_gets_seeds_and_the_report_decides_as_the_run_did
     assert "look 2 of 5: " in said
     folder = read_folder(tmp_path / "run")
     (comparison,) = folder.comparisons
-    catalog = RunCatalog.from_json(as_object(Store(folder.path).read_json("catalog.json")))
+    catalog = RunCatalog.of(Store(folder.path))
     (table,) = primary_tables(rows_of([Store(folder.path)]), catalog, ())
     assert table.decisions(Looks(first=3), 5) == comparison.primary
     assert all(one.decided for one in comparison.primary.values())
@@ -216,7 +215,7 @@ def test_what_cannot_be_decided_is_refused_in_one_sentence(tmp_path, run, words,
 def test_what_is_no_evidence_gets_no_seeds(tmp_path, run):
     run("--until", "decided", "--most-seeds", 3)
     store = Store(tmp_path / "run")
-    catalog = RunCatalog.from_json(as_object(store.read_json("catalog.json")))
+    catalog = RunCatalog.of(store)
     frame, (task,) = rows_of([store]), catalog.tasks
     (table,) = primary_tables(frame, catalog, {"dot"})
     assert {*table.scores} == {*LEVELS} - {"dot"}
