@@ -8,8 +8,8 @@ import numpy as np
 
 from reports.figures.svg import number
 
-SHARP = 400
-"""Pixels across at least, so that no program that smooths an enlarged image blurs its cells."""
+SHARP = 160
+"""Pixels across at least, so that a program that smooths an enlarged image blurs edges alone."""
 
 
 def gray_image(rows: Sequence[Sequence[float]], box: tuple[float, float, float, float]) -> str:
@@ -34,5 +34,5 @@ def _png(rows: Sequence[Sequence[float]]) -> bytes:
     shades = np.rint(255 * np.clip(np.array(rows, dtype=float), 0.0, 1.0)).astype(np.uint8)
     down, across = (-(-SHARP // cells) for cells in shades.shape)
     file = BytesIO()
-    Image.fromarray(shades.repeat(down, 0).repeat(across, 1)).save(file, "PNG")
+    Image.fromarray(shades.repeat(down, 0).repeat(across, 1)).save(file, "PNG", optimize=True)
     return file.getvalue()

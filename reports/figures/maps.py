@@ -6,7 +6,7 @@ from textwrap import wrap
 
 from reports.blocks import Figure, clean
 from reports.figures.gray import gray_image
-from reports.figures.svg import cut, figure, number, panel, width_of, words
+from reports.figures.svg import cut, figure, named_places, number, panel, width_of, words
 
 COLUMNS = 4
 MOST_TOKENS = 40
@@ -113,13 +113,20 @@ def _map(one: Map, box: _Box, *, named: bool) -> list[str]:
         gray_image(weights, (box.left, box.top, box.width, box.height)),
         f'<path class="r w" fill="none" d="{frame}"/>',
         *_gold(one, box, across, down),
-        *(
-            words(box.left + (at + 0.5) * across + WORD / 3, box.top - GAP, word, "n", turned=True)
-            for at, word in _shown(one.source[:columns], box.width).items()
+        named_places(
+            (
+                (box.left + (at + 0.5) * across + WORD / 3, box.top - GAP, word)
+                for at, word in _shown(one.source[:columns], box.width).items()
+            ),
+            "n",
+            turned=True,
         ),
-        *(
-            words(box.left - GAP, box.top + (at + 0.5) * down + WORD / 3, word, "n e")
-            for at, word in (_shown(one.query[:rows]) if named else {}).items()
+        named_places(
+            (
+                (box.left - GAP, box.top + (at + 0.5) * down + WORD / 3, word)
+                for at, word in (_shown(one.query[:rows]) if named else {}).items()
+            ),
+            "n e",
         ),
     ]
 

@@ -37,6 +37,24 @@ def words(x: float, y: float, text: str, css: str = "", *, turned: bool = False)
     return f'<text x="{number(x)}" y="{number(y)}"{kind}{around}>{shown(text)}</text>'
 
 
+def named_places(
+    places: Iterable[tuple[float, float, str]], css: str = "", *, turned: bool = False
+) -> str:
+    """Words at places of their own, in one element; `turned` reads from bottom to top.
+
+    A word takes half of the bytes that one of `words` does.
+    """
+    parts = "".join(
+        f'<tspan x="{number(-y if turned else x)}" y="{number(x if turned else y)}">'
+        f"{shown(word)}</tspan>"
+        for x, y, word in places
+        if word
+    )
+    around = ' transform="rotate(-90)"' if turned else ""
+    kind = f' class="{css}"' if css else ""
+    return f"<text{kind}{around}>{parts}</text>" if parts else ""
+
+
 def tooltip(text: str) -> str:
     """What a browser shows on hovering and a screen reader says."""
     return f"<title>{shown(text)}</title>"

@@ -5,6 +5,7 @@ import html
 import io
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -268,23 +269,24 @@ def test_nothing_of_a_map_is_cut_off(count: int, length: int) -> None:
     panels_ = re.findall(r'<svg class="panel"[^>]*viewBox="0 0 (\S+) (\S+)">(.*?)</svg>', svg)
     assert len(panels_) == -(-count // 4)
     for wide, high, body in panels_:
-        for left, top, right, bottom in map(_box_of, re.findall(r"<text.*?</text>", body)):
+        boxes = [box for text in re.findall(r"<text.*?</text>", body) for box in _boxes_of(text)]
+        assert len(boxes) > 2
+        for left, top, right, bottom in boxes:
             assert 0 <= left <= right <= float(wide)
             assert 0 <= top <= bottom <= float(high)
 
 
-def _box_of(text: str) -> tuple[float, float, float, float]:
-    """Where a line of text lies, by the widths that a usual font has at most."""
-    found = re.match(r'<text x="(\S+)" y="(\S+)" class="([^"]+)"(.*?)>(.*)</text>', text)
-    assert found
-    x, y = float(found.group(1)), float(found.group(2))
-    kinds, turned = found.group(3).split(), found.group(4)
+def _boxes_of(text: str) -> Iterator[tuple[float, float, float, float]]:
+    """Where words of an element lie, by the widths that a usual font has at most."""
+    kinds = re.findall(r'class="([^"]+)"', text)[0].split()
     size = 11.0 if "h" in kinds else 10.0
-    width = width_of(html.unescape(found.group(5)), size)
-    if turned:
-        return x - 0.8 * size, y - width, x + 0.2 * size, y
-    left = x - width if "e" in kinds else x - width / 2
-    return left, y - 0.8 * size, left + width, y + 0.2 * size
+    for x, y, word in re.findall(r'<t\w+ x="(\S+)" y="(\S+?)"[^>]*>(.*?)</t', text):
+        width = width_of(html.unescape(word), size)
+        if "rotate(-90)" in text:  # what was the horizontal axis points up
+            yield float(y) - 0.8 * size, -float(x) - width, float(y) + 0.2 * size, -float(x)
+        else:
+            left = float(x) - width if "e" in kinds else float(x) - width / 2
+            yield left, float(y) - 0.8 * size, left + width, float(y) + 0.2 * size
 
 
 @pytest.mark.parametrize("token", ["$x$", "_a", "</text>", "漢字", "a" * 50])
