@@ -92,13 +92,18 @@ class ContrastOutcome:
         return self.ran and same_on_both_sides(self.seen)
 
     def means(self) -> str:
-        """Mean of each side, so that a limit of the metric shows: of scores, sums or distances."""
+        """Mean of each side, so that a limit of the metric shows: of scores, sums or distances.
+
+        A number beside a right side is no part of it; where there is none, the number is the side.
+        """
         if not self.ran:
             return ""
         sides = (self.seen.left, self.seen.right)
         if self.contrast.of == "spread":
             sides = (distances(self.seen.left), distances(self.seen.right))
         left, right = (fmean(side.values()) for side in sides)
+        if self.contrast.right and self.contrast.of != "spread":
+            right -= self.contrast.against
         most = max(len(self.contrast.left), len(self.contrast.right))
         return f"{left:.3g} and {right:.3g}{f' (sums of {most})' if most > 1 else ''}"
 

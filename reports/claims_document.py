@@ -46,7 +46,8 @@ HOW_DECIDED = (
     "right side lies within two margins of the end of its metric, for then there was little or no "
     "room for a larger one. Margins are those of this bench, for sources seldom name a size. Where "
     "sums are compared, as the difference of two differences is, the means are those of the sums; "
-    "where spreads are, they are mean distances from the median of the seeds.",
+    "where spreads are, they are mean distances from the median of the seeds. A number that a "
+    "contrast adds or subtracts beside two networks is in the difference and in no mean.",
     "Where equality is expected, a contrast holds if the difference is shown to be smaller than "
     "the margin. It is contradicted if the difference is significantly larger than the margin. "
     "Everything else is undecided, and so is a contrast without any difference in any seed where "
@@ -72,7 +73,8 @@ def claims_document(outcomes: Sequence[ClaimOutcome]) -> Document:
     return Document(
         title=f"{PROGRAM}: claims",
         lead=(
-            "Sentences of the source documents, each with what decides it. Verdicts "
+            "Sentences of the source documents, without their emphasis and footnotes and with the "
+            "items of lists joined, each with what decides it. Verdicts "
             "are computed from stored rows whenever this page is written. Trained claims use "
             "paired seeds that no other published run uses, from 200 on, and hold for networks "
             "and tasks of this size alone. What is measured is one reading of a sentence, and a "
@@ -119,7 +121,8 @@ def _rates(outcomes: Sequence[ClaimOutcome]) -> str:
     usual = (
         "Sizes of tasks are those before calibration, so that `recall` at the size of `quick` is "
         "another test here than in the report `quick`. Networks have the learning rate of their "
-        "task, which was not tuned for them."
+        "task, which was not tuned for them. Both sides of a contrast need not have equally many "
+        "parameters, and most claims have no negative control."
     )
     if not own:
         return usual
@@ -280,12 +283,13 @@ def _numbers(one: ClaimOutcome) -> TableBlock:
     ]
     seen = f"Seen, with its {_interval(one.level)}"
     heads: tuple[str, ...] = ("What", "Expected", "Means of both sides", seen, "Result")
+    needed = "all must hold" if one.claim.needed == "all" else "one is enough"
     if not one.contrasts:
         heads = ("What", "Expected", "Seen", "Result")
         rows = [row[:2] + row[3:] for row in rows]
     return TableBlock(
         key=_place(one),
-        title=f"{one.claim.key}: {one.claim.needed} must hold" if len(rows) > 1 else one.claim.key,
+        title=f"{one.claim.key}: {needed}" if len(rows) > 1 else one.claim.key,
         columns=tuple(Column(title=head) for head in heads),
         rows=tuple(tuple(TableCell(text=text) for text in row) for row in rows),
     )

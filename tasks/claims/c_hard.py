@@ -184,7 +184,8 @@ for one in (
             ),
         ),
         note="The source names the monotonic attention of Yu et al. (2016), which is ssnt. It "
-        "brings its own decoder and loss, so that not attention alone differs.",
+        "brings its own decoder and loss, so that not attention alone differs. The source names "
+        "cases and does not say how much it helps.",
         rewritten="Until November 27, 2026 it compared raffel_monotonic, another mechanism, and "
         "exact match of 16 symbols, which no network reached. That test was undecided.",
         said_before="undecided",

@@ -48,7 +48,11 @@ def gradient_by_distance() -> list[Scored]:
 
 
 def time_of_layers() -> list[Scored]:
-    """Time of both passes of recurrent layers over that of self-attention, and dependent steps."""
+    """Time of both passes of recurrent layers over that of self-attention, and dependent steps.
+
+    Recurrent layers have two directions, which together are as wide as self-attention; wide ones
+    are as wide in each direction.
+    """
     torch.manual_seed(0)
     attention = _self_attention(
         slot_of("scaled_dot", regime="self", width=TIMED_WIDTH, head=HEADS).float()
@@ -58,8 +62,9 @@ def time_of_layers() -> list[Scored]:
         Scored(metric="attention_steps_ratio", value=_growth(attention, TIMED_WIDTH)),
     ]
     layers = {
-        "lstm": _states(recurrent("lstm", TIMED_WIDTH, TIMED_WIDTH)),
-        "gru": _states(recurrent("gru", TIMED_WIDTH, TIMED_WIDTH)),
+        "lstm": _states(recurrent("lstm", TIMED_WIDTH, TIMED_WIDTH // 2, both_ways=True)),
+        "gru": _states(recurrent("gru", TIMED_WIDTH, TIMED_WIDTH // 2, both_ways=True)),
+        "wide_lstm": _states(recurrent("lstm", TIMED_WIDTH, TIMED_WIDTH, both_ways=True)),
         "attention": attention,
     }
     for length in LENGTHS:
@@ -68,11 +73,12 @@ def time_of_layers() -> list[Scored]:
         found += [
             Scored(
                 metric=f"{name}_time_ratio{beyond}",
-                value=spent[name] / spent["attention"],
+                value=seconds / spent["attention"],
                 axis="length",
                 x=float(length),
             )
-            for name in ("lstm", "gru")
+            for name, seconds in spent.items()
+            if name != "attention"
         ]
     return found
 

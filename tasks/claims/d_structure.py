@@ -147,7 +147,8 @@ for one in (
         key="C24",
         title="To know the attention of the step before helps.",
         source=NOTES,
-        quote="attention from last time tends to be correlated with attention this time",
+        quote="attention from last time tends to be correlated with attention this time … Add "
+        "information about the last attention when making the next decision",
         contrasts=(
             Contrast(
                 title="exact match of 500 pairs, Markov condition minus none",
@@ -157,8 +158,8 @@ for one in (
                 margin=0.02,
             ),
         ),
-        note="The sentence speaks of a correlation, which is not measured: where attention jumps "
-        "is not stored. What is tested is that it would be of use.",
+        note="The first sentence speaks of a correlation, which is not measured: where attention "
+        "jumps is not stored. What is tested is that the second one is of use.",
     ),
     Claim(
         key="C25",
@@ -285,8 +286,10 @@ for one in (
             ),
         ),
         note="Words are translated one by one, so that the neighbors of the right word are those "
-        "of its place. The mechanism that the source proposes; deep encoders and real text need "
-        "more time. Attention is off by one here, too, but in the network without context, which "
+        "of its place. That neighbors know the word is the reading of the list of claims; the "
+        "source says that the decoder has seen a part of what it needs. So the verdict is about "
+        "two encoders and not about the quoted sentence. Deep encoders and real text need more "
+        "time. Attention is off by one here, too, but in the network without context, which "
         "is the reference: there the word before has the largest weight at some places.",
         rewritten="Until November 27, 2026 it counted weight at least two places off, so that "
         "“off by one” counted as right, on strings of two symbols. That test said “contradicted”.",

@@ -34,6 +34,8 @@ for one in (
                 margin=0.5,
             ),
         ),
+        note="The second half of the quote is about words that were said before, which is not "
+        "tested.",
         priority=4,
     ),
     Claim(
@@ -50,12 +52,13 @@ for one in (
                 margin=0.05,
             ),
         ),
+        note="The source names the paper and does not say how much a lexicon helps.",
     ),
     Claim(
         key="C33",
         title="Convolutional attention finds the word after a marker.",
         source=NOTES,
-        quote="we might want to be able to attend to 'the word after Mr.'",
+        quote="we might want to be able to attend to \"the word after 'Mr.'\"",
         contrasts=(
             Contrast(
                 title="encoder without context, convolutional minus dot product",

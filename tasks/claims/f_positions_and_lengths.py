@@ -60,7 +60,9 @@ for one in (
                 margin=0.3,
             ),
         ),
-        note="Learned and sinusoid positions alone, as the source has them.",
+        note="The sentence says neither; the list of claims expects both. Learned and sinusoid "
+        "positions alone, as the source has them. That a step is a linear map of sinusoids, which "
+        "that list names, too, is held by a test and not asked here.",
         priority=3,
     ),
     Claim(
@@ -128,8 +130,10 @@ for one in (
                 margin=0.05,
             ),
         ),
+        note="“One dimension” is not tested.",
         rewritten="Until November 27, 2026 each hop of the network held the variant `memn2n`, "
-        "which makes three hops itself, so that “one hop” were three. That test was undecided "
+        "which makes three hops itself, so that “one hop” were three, and questions needed up to "
+        "three facts. That test was undecided "
         "after 6 and after 24 seeds.",
         said_before="undecided",
         seeds=12,
