@@ -120,9 +120,9 @@ def _rates(outcomes: Sequence[ClaimOutcome]) -> str:
     own = [one.claim.key for one in outcomes if any(map(_has_own_rate, one.claim.sides))]
     usual = (
         "Sizes of tasks are those before calibration, so that `recall` at the size of `quick` is "
-        "another test here than in the report `quick`. Networks have the learning rate of their "
-        "task, which was not tuned for them. Both sides of a contrast need not have equally many "
-        "parameters, and most claims have no negative control."
+        "another test here than in the report `quick`. Both sides of a contrast need not have "
+        "equally many parameters, and most claims have no negative control. Networks have the "
+        "learning rate of their task, which was not tuned for them."
     )
     if not own:
         return usual

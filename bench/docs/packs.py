@@ -34,7 +34,7 @@ PACKS = {
     "serving_gpu": "one NVIDIA H200: 256 to 131,072 keys in bfloat16, batches of 1, 8 and 64, "
     "fused, plain and compiled code, float32; torch 2.11",
     "claims": "claims of the source documents, on seeds of their own; eight claims have a second "
-    "sample, and 25 were written anew ([ADR 20](../../docs/adr/020-claims.md)); the page names the "
+    "sample, and 26 were written anew ([ADR 20](../../docs/adr/020-claims.md)); the page names the "
     "commit of each claim",
 }
 """What each pack is, in the order of the table."""

@@ -10,11 +10,13 @@ from bench.api import registry
 from bench.api.claim import FIRST_SEED, SEEDS
 from bench.claims.cells import asked_claims, cells_of
 from bench.cli import execution
+from bench.cli.claims import PUBLISHED
 from bench.cli.registered import load_registry
 from bench.running.request import Request
 from results.row import Record, Row
 from results.store import Store
 
+ROOT = Path(__file__).parents[3]
 PLUGIN = Path(__file__).parents[1] / "claims" / "plugin_claim.py"
 
 
@@ -195,6 +197,18 @@ def test_without_a_run_the_published_verdicts_are_listed(call, monkeypatch, tmp_
     assert re.search(r"^C08 .* F\d +exact .* supported$", out, re.MULTILINE)
     assert "published/claims.parquet" in out.splitlines()[-1]
     assert "F0: Attention mechanism" in out
+
+
+@pytest.mark.slow
+def test_the_published_page_and_its_figures_are_those_of_the_published_rows(call, tmp_path):
+    code, _, _ = call("claims", "report", PUBLISHED, "--out", tmp_path)
+    assert code == 0
+    page = ROOT / "reports" / "published" / "claims"
+    files = {one.relative_to(page) for one in page.rglob("*") if one.is_file()}
+    written = {one.relative_to(tmp_path) for one in tmp_path.rglob("*") if one.is_file()}
+    assert files == written - {Path("claims.html")}
+    for name in files:
+        assert (page / name).read_bytes() == (tmp_path / name).read_bytes(), name
 
 
 def test_a_run_folder_of_claims_is_listed_before_the_published_rows(call, monkeypatch, tmp_path):

@@ -133,6 +133,20 @@ def test_c34_has_the_share_of_equal_keys(rows):
     assert f"same strongest key for {same:.2f} of" in claim("C34").note
 
 
+def test_c44_has_how_far_its_networks_are_from_equal_sizes(rows):
+    sizes = {"metric": "parameters_count", "split": "", "axis": "", "x": None}
+    two, one = (mean(rows, "C44", side, **sizes) for side in (0, 1))
+    assert two / one - 1 <= 0.024
+    assert "as many parameters within 2.4%" in claim("C44").note
+
+
+def test_c45_has_the_sizes_of_both_networks(rows):
+    sizes = {"metric": "parameters_count", "split": "", "axis": "", "x": None}
+    placed, recurrent = (mean(rows, "C45", side, **sizes) for side in (0, 1))
+    assert f"has {placed:,.0f} parameters here" in claim("C45").note
+    assert f"with a recurrent encoder {recurrent:,.0f}" in claim("C45").note
+
+
 def test_c44_counts_the_networks_that_ended_at_the_limit(rows):
     read = {"metric": "train_steps_count", "split": "", "axis": "", "x": None}
     steps = [*values(rows, "C44", 0, **read), *values(rows, "C44", 1, **read)]
