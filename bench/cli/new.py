@@ -28,9 +28,11 @@ FOLDERS = {
     "output": "outputs",
     "loss": "losses",
     "mechanism": "mechanisms",
+    "recurrence": "mechanisms",
     "recipe": "recipes",
 }
-"""Axis -> its folder in `variants/`; each has a template of its name."""
+"""Axis -> its folder in `variants/`; each has a template of its name. A recurrence is a mechanism
+whose tokens write to a matrix, and a recipe is a name for a combination."""
 NOT_USES = ("backbones", "data", "metrics", "probes")
 """Folders of `tasks/` that hold no tasks."""
 LONGEST = 28

@@ -32,9 +32,8 @@ from variants.precision import at_least_single
 class NewNameMechanism(Variant):
     """o = sum_s v_s / S; no parameters; time O(S Ev) once a source.
 
-    A mechanism that keeps a state from token to token is a
-    `variants.mechanisms.state_recurrence.StateRecurrence`, which brings its start, its chunks and
-    its format, and says that no keys are remembered.
+    A mechanism that keeps a state from token to token has a template of its own, `--axis
+    recurrence`.
     """
 
     unsupported: ClassVar[Mapping[Capability, str]] = {
