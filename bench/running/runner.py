@@ -24,7 +24,7 @@ from bench.running.job import Job, JobResult, Outcome
 from bench.running.source_code import plugins_digest
 from bench.running.used import Used
 from bench.timing.block import measure_block
-from bench.timing.memory import release_memory
+from bench.timing.memory import lost_gpu, release_memory
 from bench.timing.reason import Reason, memory_asked, met_the_system, ran_out_of_memory
 from bench.timing.shape import parse_shape
 from bench.timing.slot_block import measure_slots
@@ -79,6 +79,9 @@ def _run(used: Used, share_done: ShareDone) -> JobResult:
         if reason.status == "out_of_memory":
             release_memory()
         result = failed_result(job, reason, time.perf_counter() - start, trace)
+    if len(job.cells) > 1 and lost_gpu():
+        # all that came after the one which lost it failed, too; each of them is asked alone
+        result = replace(result, died=True)
     touched = before.undo()
     return _without_values(job, result, touched) if touched else result
 

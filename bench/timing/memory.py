@@ -77,9 +77,22 @@ def peak_bytes(work: Work, device: torch.device) -> int:
 def release_memory() -> None:
     """Collect what nothing refers to, and hand the memory that a GPU's allocator keeps back."""
     gc.collect()
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    if torch.cuda.is_initialized() and not lost_gpu():
         torch.cuda.empty_cache()
+
+
+def lost_gpu() -> bool:
+    """Whether an error has made the GPU useless to this process; waits for what is queued there.
+
+    After a kernel that reads where it must not, for one, every later call of the process fails.
+    """
+    if not torch.cuda.is_initialized():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 def _cuda_peak(work: Work) -> int:

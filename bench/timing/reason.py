@@ -28,6 +28,9 @@ ENVIRONMENTAL = {
 """Errors of the operating system that the code of a cell does not cause."""
 OVERFLOW = "Storage size calculation overflowed"
 """What torch says of a tensor with more numbers than an address can count."""
+_NO_MEMORY = re.compile(r"can't allocate memory|CUDA.*out of memory|STATUS_ALLOC_FAILED")
+"""What the allocator of a processor says, and a GPU where another than torch's finds no room: for a
+context, a kernel that is loaded, or a handle of a library."""
 _ASKED = re.compile(r"to allocate ([\d.]+) (bytes|[KMGTPE]iB)")
 _BYTES = {"bytes": 1} | {f"{letter}iB": 2 ** (10 * n) for n, letter in enumerate("KMGTPE", 1)}
 
@@ -79,10 +82,11 @@ def attempt(call: Callable[[], T], doing: str = "timing") -> T | Reason:
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out; torch has no class for it on a CPU."""
-    kinds = (MemoryError, torch.OutOfMemoryError)
+    """Whether an error says that memory ran out; torch has a class for its allocator of a GPU."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
     text = message_of(error)
-    return isinstance(error, kinds) or "can't allocate memory" in text or OVERFLOW in text
+    return OVERFLOW in text or _NO_MEMORY.search(text) is not None
 
 
 def met_the_system(error: BaseException) -> bool:

@@ -8,7 +8,8 @@ meanwhile and is timed with its gaps.
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -35,8 +36,20 @@ class Timer(Protocol):
         ...
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Samples are taken inside, and garbage is collected between visits."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class CpuTimer:
-    """Samples from an injected clock; garbage is collected between visits, never in a sample."""
+    """Samples from an injected clock."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -44,16 +57,11 @@ class CpuTimer:
     def samples(self, work: Work, count: int) -> list[float]:
         """Time each call by itself."""
         clock, found = self.clock, []
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with without_collection():
             for _ in range(count):
                 begin = clock()
                 work()
                 found.append((clock() - begin) * 1e3)
-        finally:
-            if collecting:
-                gc.enable()
         return found
 
 
@@ -76,13 +84,14 @@ class CudaTimer:
         self.cuda.synchronize()
         ahead = min(1.5 * (self.clock() - begin), LONGEST_SLEEP_S)
         pairs = []
-        for _ in range(count):
-            first, last = (self.cuda.Event(enable_timing=True) for _ in range(2))
-            self.cuda._sleep(int(ahead * SLEEP_CYCLES_PER_S))
-            first.record()
-            work()
-            last.record()
-            pairs.append((first, last))
+        with without_collection():
+            for _ in range(count):
+                first, last = (self.cuda.Event(enable_timing=True) for _ in range(2))
+                self.cuda._sleep(int(ahead * SLEEP_CYCLES_PER_S))
+                first.record()
+                work()
+                last.record()
+                pairs.append((first, last))
         self.cuda.synchronize()
         return [float(first.elapsed_time(last)) for first, last in pairs]
 

@@ -39,6 +39,9 @@ def read_steps(
 ) -> tuple[Float[Tensor, "N D"], Carried]:
     """States of all tokens, and what each sentence carries after its last one.
 
+    All is computed in the format of the weights, also where networks are trained in half precision
+    and what is given comes from a product.
+
     Args:
         given: The input's part of the gates: of every sentence's first token, then of the second
             ones, and so on.
@@ -51,7 +54,8 @@ def read_steps(
     """
     kind = _GRU if len(first) == 1 else _LSTM
     reading = _Reading(rows, back, rounded and is_large(max(rows), weight))
-    states, *last = kind.apply(reading, given.to(weight.dtype), weight, bias, *first)
+    begin = (x.to(weight.dtype) for x in first)
+    states, *last = kind.apply(reading, given.to(weight.dtype), weight, bias, *begin)
     return states, tuple(last)
 
 

@@ -1,5 +1,6 @@
 """Plug-ins that are wrong in every way: each is a row with a sentence, and the others go on."""
 
+from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import torch
 
 from bench.api.loading import load_plugin
 from bench.api.process_state import ProcessState
+from bench.running import runner
 from bench.running.inline import InlineExecutor
 from bench.running.job import Job
 from bench.running.plan import plan
@@ -220,6 +222,20 @@ def test_a_block_in_which_somebody_changed_the_process_is_asked_one_by_one(wrong
     together = (cells["dot"], cells["threads"])
     job = Job(kind="speed", label="", cells=together, reference=cells["scaled_dot"])
     assert done(InlineExecutor(WorkerSettings()), [job])[""].died
+
+
+def test_a_block_after_which_the_gpu_is_lost_is_asked_one_by_one(monkeypatch):
+    """Whoever was timed behind the one that lost it has failed without fault."""
+    cells = cells_of("dot,additive", "speed")
+    together = (cells["dot"], cells["additive"])
+    job = Job(kind="speed", label="", cells=together, reference=cells["scaled_dot"])
+    alone = replace(job, cells=together[:1])
+    monkeypatch.setattr(runner, "lost_gpu", lambda: True)
+    monkeypatch.setattr(runner, "measure_block", lambda *_, **__: 1 / 0)
+    assert done(InlineExecutor(WorkerSettings()), [job])[""].died
+    found = done(InlineExecutor(WorkerSettings()), [alone])[""]
+    assert not found.died, "its own record says what it did"
+    assert found.outcomes[0].status == "failed"
 
 
 def test_cells_of_the_project_run_where_no_plug_in_was_loaded(wrong):

@@ -1,6 +1,6 @@
 import torch
 
-from bench.timing.memory import TensorBytes, peak_bytes
+from bench.timing.memory import TensorBytes, lost_gpu, peak_bytes, release_memory
 
 CPU = torch.device("cpu")
 FLOAT = 4
@@ -57,3 +57,22 @@ def test_freed_bytes_are_taken_off_even_where_the_id_is_used_again():
 def test_several_results_of_one_operation_all_count():
     x = torch.randn(100)
     assert peak_bytes(x.sort, CPU) == 100 * FLOAT + 100 * 8
+
+
+def test_a_gpu_that_an_error_has_taken_is_told_from_one_that_works(monkeypatch):
+    emptied = []
+
+    def fails():
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    assert not lost_gpu(), "a process that has none has lost none"
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(True))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    assert not lost_gpu()
+    release_memory()
+    assert emptied == [True]
+    monkeypatch.setattr(torch.cuda, "synchronize", fails)
+    assert lost_gpu()
+    release_memory()
+    assert emptied == [True], "nothing can be handed back there"

@@ -50,6 +50,19 @@ def test_a_refusal_is_a_reason_and_an_interrupt_is_none():
             "more was asked for at once than any machine has",
         ),
         (MemoryError("no more room"), "no more room"),
+        (
+            RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported later"),
+            "CUDA error: out of memory CUDA kernel errors might be reported later",
+        ),
+        (RuntimeError("Triton Error [CUDA]: out of memory"), "Triton Error [CUDA]: out of memory"),
+        (
+            RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"),
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`",
+        ),
+        (
+            RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+            "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        ),
     ],
 )
 def test_memory_that_was_asked_for_is_said_without_words_of_the_allocator(error, said):

@@ -58,6 +58,13 @@ def test_on_a_gpu_everything_is_queued_behind_a_sleep_before_anyone_waits():
     assert stream.queued == ["wait", "work", "wait", *sample, *sample, "wait"]
 
 
+def test_no_garbage_is_collected_inside_a_sample_of_a_gpu():
+    stream, seen = Stream(), []
+    CudaTimer(lambda: 0.0, stream).samples(lambda: seen.append(gc.isenabled()), 3)
+    assert seen[1:] == [False, False, False]
+    assert gc.isenabled()
+
+
 def test_the_protocol_names_the_clock_and_an_injected_one_replaces_it():
     cpu = torch.device("cpu")
     assert timer_for(cpu, "cpu").clock.__name__ == "process_time"

@@ -84,6 +84,26 @@ def test_padded_sentences_go_on_from_what_is_carried_as_in_torch(cell):
 
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("begins", [False, True])
+def test_where_networks_are_trained_in_half_precision_sums_are_those_of_the_weights(cell, begins):
+    """What comes out of a product is in bfloat16 there, and is carried in float32 all the same."""
+    torch.manual_seed(0)
+    rnn, x = recurrent(cell, INPUTS, HIDDEN, layers=2), drawn(ROWS, 7, INPUTS).bfloat16()
+    first = [drawn(2, ROWS, HIDDEN).bfloat16() for _ in range(1 if cell == "gru" else 2)]
+    given = packed(x, [4, 7, 1, 7, 2, 6])
+    with torch.autocast("cpu", torch.bfloat16):
+        run, last = read_packed(rnn, given)
+        states, ends = read_padded(rnn, x, first if begins else None)
+    last = last if isinstance(last, tuple) else (last,)
+    assert {one.dtype for one in (run.data, *last, states, *ends)} == {torch.float32}
+    # the product with the input alone is in half precision
+    wanted, _ = read_padded(rnn, x.float(), [one.float() for one in first] if begins else None)
+    torch.testing.assert_close(states, wanted, rtol=0, atol=0.02)
+    states.sum().backward()
+    assert all(p.grad.isfinite().all() for p in rnn.parameters())
+
+
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_rows_of_a_batch_are_read_as_if_alone(cell, near):
     torch.manual_seed(0)
     rnn = recurrent(cell, INPUTS, HIDDEN, both_ways=True).double()
