@@ -59,7 +59,7 @@ def test_several_results_of_one_operation_all_count():
     assert peak_bytes(x.sort, CPU) == 100 * FLOAT + 100 * 8
 
 
-def test_a_gpu_that_an_error_has_taken_is_told_from_one_that_works(monkeypatch):
+def test_a_gpu_that_an_error_has_taken_is_not_taken_for_one_that_works(monkeypatch):
     emptied = []
 
     def fails():
