@@ -33,12 +33,15 @@ ALIGNMENT_ENTROPY = Metric(
     better="none",
     group="diagnostic",
 )
+ROUNDING = 1e-3
+"""How far rounding may take a weight over one, also in half precision."""
 
 
 def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     """Share of gold-aligned tokens whose strongest key is the gold one, and the mean entropy.
 
-    Weights that are zero, or largest at a key that is not gold too, have missed it.
+    Weights that are zero, or largest at a key that is not gold too, have missed it. Weights that
+    are no shares (`are_shares`) have no entropy.
 
     Args:
         answers: One or more batches.
@@ -47,11 +50,13 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     matched = total = 0
     entropy = 0.0
     count = 0
+    defined = True
     for answer in answers:
         weights, gold = answer.weights, answer.batch.gold
         if weights is None or max(source_lengths(answer)) > inside:
             continue
         scored = answer.batch.mask
+        defined &= are_shares(weights[scored])
         logs = torch.where(weights > 0, weights.clamp(min=1e-30).log(), 0.0)
         entropy += float((-(weights * logs).sum(-1))[scored].sum())
         count += int(scored.sum())
@@ -63,9 +68,20 @@ def alignment_scores(answers: Sequence[Answer], inside: int) -> list[Scored]:
     found = []
     if total:
         found.append(Scored(metric=ALIGNMENT_MATCH.name, value=matched / total))
-    if count:
+    if count and defined:
         found.append(Scored(metric=ALIGNMENT_ENTROPY.name, value=entropy / count))
     return found
+
+
+def are_shares(weights: Float[Tensor, "*B S"]) -> bool:
+    """Whether all weights are between zero and one, where w log w and an entropy are defined.
+
+    Rounding may take a weight over one. Rows may sum to less or more than one.
+
+    >>> are_shares(torch.tensor([0.2, 0.8])), are_shares(torch.tensor([-0.1, 1.1]))
+    (True, False)
+    """
+    return bool(((weights >= 0) & (weights <= 1 + ROUNDING)).all())
 
 
 def strongest(weights: Float[Tensor, "*B S"]) -> tuple[Int[Tensor, "*B"], Bool[Tensor, "*B"]]:

@@ -28,6 +28,7 @@ from tasks.probes.observations import (
     observe,
     pick,
     probabilities,
+    refuse_other_than_shares,
     total_variation,
 )
 
@@ -81,10 +82,15 @@ class Adversary(Probe):
         self.config = config
 
     def measure(self, subject: Subject) -> list[Scored]:
-        """Search for each target at once."""
+        """Search for each target at once.
+
+        Raises:
+            Refused: Weights are below zero or above one.
+        """
         generator = torch.Generator().manual_seed(subject.seed)
         best: list[Tensor] = []
         for test in interventions(subject, generator):
+            refuse_other_than_shares(test.weights)
             best.append(self._search(test, generator)[test.several])
         found = torch.cat(best)
         reached = found > 0

@@ -17,7 +17,7 @@ from bench.api.metric import Metric, Scored
 from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from tasks.probes.diagnostic_metric import diagnostic
-from tasks.probes.observations import Observation, observations
+from tasks.probes.observations import Observation, observations, refuse_other_than_shares
 
 
 @register(
@@ -44,7 +44,11 @@ class Blur(Probe):
         super().__init__(config)
 
     def measure(self, subject: Subject) -> list[Scored]:
-        """Average over every scored target of the examples."""
+        """Average over every scored target of the examples.
+
+        Raises:
+            Refused: Weights are below zero or above one.
+        """
         found: dict[str, list[Tensor]] = {}
         for seen in observations(subject):
             for name, values in _of_batch(seen).items():
@@ -56,6 +60,7 @@ class Blur(Probe):
 def _of_batch(seen: Observation) -> dict[str, Float[Tensor, " N"]]:
     scored = seen.batch.mask
     weights, real = seen.weights[scored].double(), seen.real[scored]
+    refuse_other_than_shares(weights)
     entropy = -torch.special.xlogy(weights, weights).sum(-1)
     found = {
         "weight_entropy_nats": entropy,

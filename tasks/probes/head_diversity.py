@@ -19,7 +19,7 @@ from bench.api.probe import Probe, Subject
 from bench.api.registry import Citation, register
 from tasks.metrics.attention_scores import strongest
 from tasks.probes.diagnostic_metric import diagnostic
-from tasks.probes.observations import js_divergence, observations
+from tasks.probes.observations import js_divergence, observations, refuse_other_than_shares
 
 
 @register(
@@ -42,14 +42,20 @@ class HeadDiversity(Probe):
         super().__init__(config)
 
     def measure(self, subject: Subject) -> list[Scored]:
-        """Compare every pair of heads."""
+        """Compare every pair of heads.
+
+        Raises:
+            Refused: There is one head, or weights are below zero or above one.
+        """
         found: dict[str, list[Tensor]] = {metric.name: [] for metric in self.metrics}
         for seen in observations(subject):
             weights = seen.trace.attended[0].weights
             assert weights is not None, "observations refuses networks without weights"
             if weights.shape[1] < 2:
                 raise Refused("there is one head only; give --variants NAME[head=multi].")
-            heads = weights.transpose(1, 2)[seen.batch.mask].unbind(1)
+            scored = weights.transpose(1, 2)[seen.batch.mask]
+            refuse_other_than_shares(scored)
+            heads = scored.unbind(1)
             for one, two in combinations(heads, 2):
                 (first, alone), (second, alone_too) = strongest(one), strongest(two)
                 same = (first == second) & alone & alone_too

@@ -40,7 +40,11 @@ class Intervention:
             return pick(probabilities(self.subject, seen), self.targets)
 
     def without(self, keys: Bool[Tensor, "B S"]) -> Float[Tensor, "B V"]:
-        """Prediction without these weights."""
+        """Prediction without these weights.
+
+        Raises:
+            Refused: Weights are below zero.
+        """
         return self.predict(erase(keys))
 
     def uniform(self) -> Float[Tensor, "B V"]:

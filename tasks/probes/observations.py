@@ -13,6 +13,7 @@ from bench.api.errors import Refused
 from bench.api.noise import DRAWS
 from bench.api.probe import Subject
 from bench.api.trace import Mode, Trace
+from tasks.metrics.attention_scores import are_shares
 
 Change = Callable[[Float[Tensor, "B H S"]], Float[Tensor, "B H S"]]
 """A change of the weights of one target of each example."""
@@ -73,6 +74,15 @@ def refuse_other_keys(seen: Observation, values: Float[Tensor, "B H S D"]) -> No
         raise Refused("the weights of this network are not over the values that it mixed.")
 
 
+def refuse_other_than_shares(weights: Float[Tensor, "*B S"]) -> None:
+    """Refuse weights without entropy and divergence: of either sign, or above one."""
+    if not are_shares(weights):
+        raise Refused(
+            "some weights of this network are below zero or above one, which have no entropy and "
+            "no divergence."
+        )
+
+
 def probabilities(subject: Subject, seen: Observation) -> Float[Tensor, "B T V"]:
     """What the network predicts at every target."""
     backbone = subject.backbone
@@ -106,9 +116,14 @@ def at(targets: Int[Tensor, " B"], change: Change) -> Edit:
 
 
 def erase(keys: Bool[Tensor, "B S"]) -> Change:
-    """Remove weights and rescale the others to the same sum."""
+    """Remove weights and rescale the others to the same sum.
+
+    The change refuses weights below zero: those that are left could have no sum to rescale.
+    """
 
     def change(weights: Float[Tensor, "B H S"]) -> Float[Tensor, "B H S"]:
+        if bool((weights < 0).any()):
+            raise Refused("some weights of this network are below zero, and none can be erased.")
         kept = torch.where(keys[:, None, :], 0.0, weights)
         left = kept.sum(-1, keepdim=True)
         scale = weights.sum(-1, keepdim=True) / torch.where(left > 0, left, 1.0)

@@ -18,7 +18,7 @@ DECLARED = {
     ("tolist", "bench/training/evaluate.py::_teacher_forced"): MOVES,
     ("tolist", "bench/training/evaluate.py::_by_row"): MOVES,
     ("tolist", "bench/training/evaluate.py::_read_for"): MOVES,
-    ("list to device", "bench/training/evaluate.py::_heard"): SAID,
+    ("list to device", "bench/training/evaluate.py::_laid_out"): SAID,
     ("tolist", "tasks/backbones/searches/found_words.py::cut_at_eos"): SAID,
     ("tolist", "tasks/backbones/searches/beam.py::decode"): SAID,
     ("list to device", "tasks/backbones/rnn_seq2seq.py::_said"): SAID,

@@ -238,3 +238,16 @@ def test_a_decoded_row_of_which_nothing_is_scored_is_left_out():
     batch = Batch(sources=(), inputs=targets, targets=targets, mask=mask)
     scores = scores_by_length([Answer(batch, generated=((5,), ()))], 2, curve=False)
     assert {one.metric: one.value for one in scores}["sequence_accuracy"] == 1.0
+
+
+@pytest.mark.parametrize("row", [[1.5, -0.5], [2.0, 0.5]])
+def test_weights_that_are_no_shares_have_a_match_and_no_entropy(row):
+    gold = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+    weights = torch.tensor([[row, row]])
+    found = plain(alignment_scores([answer([1], [[1, 1]], gold=gold, weights=weights)], 8))
+    assert found == {"alignment_match": 1.0}
+    halves = torch.full_like(weights, 0.5)
+    answers = [answer([1], [[1, 1]], gold=gold, weights=each) for each in (halves, weights)]
+    assert plain(alignment_scores(answers, 8)) == {"alignment_match": 0.5}
+    found = plain(alignment_scores(answers[:1], 8))
+    assert found["alignment_entropy_nats"] == pytest.approx(math.log(2))
