@@ -32,6 +32,8 @@ class Generated:
     """What the search maximized, where it compares sentences."""
     read_shares: tuple[tuple[float, ...], ...] | None = None
     """Share of the source read before each word of a row, EOS too, where the search streams."""
+    heard: tuple[tuple[int, ...], ...] | None = None
+    """What the decoder read of its own words, where `tokens` shows others in their place."""
 
 
 def _no_others(variant: Selector, place: object) -> Slot:

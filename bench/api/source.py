@@ -89,6 +89,11 @@ class Source:
             return torch.full((len(self.key),), self.num_keys, device=self.key.device)
         return self.mask.sum(-1)
 
+    @property
+    def rank(self) -> Int[Tensor, "B S"]:
+        """Number of real keys up to each key, itself included."""
+        return self.key_mask().cumsum(-1)
+
     def with_key(self, key: Key) -> "Source":
         """The same source with other keys, and with the values that they share."""
         value = key[..., : self.shared] if self.shared else self.value

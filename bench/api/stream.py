@@ -25,19 +25,21 @@ POINTER = "pointer"
 def attend_streaming(stream: Stream, query: Query, memory: Memory, state: State) -> Attended:
     """Answer query after query; each head of each row carries its own pointer.
 
-    `touched` is what the pointers say was read: up to the one that is furthest, or all of it.
+    `touched` counts the real keys that were read: up to the furthest pointer, or all of them.
     """
     pointer = torch.zeros(query.shape[:2], dtype=torch.long, device=query.device)
     if state.offset > 0:
         pointer = leaf(state.carried, POINTER)
     num_keys, length = memory.num_keys, memory.source.length.unsqueeze(1)
+    rank = memory.source.rank
     found: list[Tensor] = []
     touched: list[Tensor] = []
     for one in query.split(1, 2):
         output, pointer, _ = stream(one, memory, pointer)
         found.append(output)
         over = (pointer == num_keys) | (length == 0)
-        touched.append(torch.where(over, length, pointer + 1).amax(1))
+        read = rank.gather(1, pointer.clamp(max=num_keys - 1))
+        touched.append(torch.where(over, length, read).amax(1))
     # half precision has no count of some hundred keys
     counts = torch.promote_types(query.dtype, torch.float32)
     terms = {"touched": torch.stack(touched, 1).to(counts)}

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional
 
 from bench.api.answer import Answer, Picture
-from bench.api.backbone import Backbone
+from bench.api.backbone import Backbone, Generated
 from bench.api.batch import Batch, Sizes
 from bench.api.errors import Diverged
 from bench.api.metric import Scored
@@ -81,7 +82,7 @@ def evaluate(
                 if said.read_shares is not None:
                     answer = replace(answer, read_shares=said.read_shares)
                 elif answer.read_shares is not None:
-                    shares = _read_for(backbone, here, said.tokens, task.sizes)
+                    shares = _read_for(backbone, here, said, task.sizes)
                     answer = replace(answer, read_shares=shares)
             answers.append(answer)
     backbone.train(training)
@@ -117,7 +118,7 @@ def _expect_numbers(answer: Answer, split: Split) -> None:
 
 
 def _read_for(
-    backbone: Backbone, batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes
+    backbone: Backbone, batch: Batch, said: Generated, sizes: Sizes
 ) -> tuple[tuple[float, ...], ...] | None:
     """Shares of the source that were read for the words said: heard again, all at once."""
     heard = _heard(batch, said, sizes)
@@ -130,20 +131,27 @@ def _steps(words: Sequence[int], sizes: Sizes) -> int:
     return min(len(words) + 1, sizes.max_length)
 
 
-def _heard(batch: Batch, said: tuple[tuple[int, ...], ...], sizes: Sizes) -> Batch:
-    """The batch with what was said in the place of its targets."""
-    lengths = [_steps(row, sizes) for row in said]
-    targets = batch.targets.new_zeros(len(said), max(lengths))
-    for row, (words, length) in enumerate(zip(said, lengths, strict=True)):
-        targets[row, :length] = targets.new_tensor([*words, sizes.eos][:length])
+def _heard(batch: Batch, said: Generated, sizes: Sizes) -> Batch:
+    """The batch with what was said in the place of its targets, and what was heard of it before."""
+    targets, mask = _laid_out(said.tokens, batch, sizes)
+    heard = targets if said.heard is None else _laid_out(said.heard, batch, sizes)[0]
     first = torch.full_like(targets[:, :1], sizes.bos)
-    inputs = torch.cat((first, targets[:, :-1]), 1)
+    inputs = torch.cat((first, heard[:, :-1]), 1)
     inputs = torch.where(inputs < sizes.target_vocab, inputs, sizes.unk)
-    mask = (
-        torch.arange(targets.shape[1], device=targets.device) < targets.new_tensor(lengths)[:, None]
-    )
     told = replace(batch, inputs=inputs, targets=targets, mask=mask)
     return replace(told, gold=None, features_gold=None)
+
+
+def _laid_out(
+    rows: tuple[tuple[int, ...], ...], batch: Batch, sizes: Sizes
+) -> tuple[Int[Tensor, "B T"], Bool[Tensor, "B T"]]:
+    """Words of each row and EOS, where one was decoded, and which places hold them."""
+    lengths = [_steps(row, sizes) for row in rows]
+    found = batch.targets.new_zeros(len(rows), max(lengths))
+    for row, (words, length) in enumerate(zip(rows, lengths, strict=True)):
+        found[row, :length] = found.new_tensor([*words, sizes.eos][:length])
+    places = torch.arange(found.shape[1], device=found.device)
+    return found, places < found.new_tensor(lengths)[:, None]
 
 
 def _by_row(shares: Tensor | None, lengths: Sequence[int]) -> tuple[tuple[float, ...], ...] | None:
@@ -170,7 +178,7 @@ def example_maps(task: Task, backbone: Backbone, device: torch.device) -> list[d
         here = backbone.arrange(batch.to(device))
         if task.decodes or backbone.output.sequence_only:
             said = backbone.generate(here, task.sizes.max_length, Mode(noise=DRAWS))
-            here = _heard(here, said.tokens, task.sizes)
+            here = _heard(here, said, task.sizes)
         answer = _teacher_forced(task, backbone, here)
     backbone.train(training)
     if answer.weights is None:

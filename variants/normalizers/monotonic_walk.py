@@ -210,15 +210,16 @@ def last_allowed(stops: Weights, allowed: Allowed | None) -> Float[Tensor, "#B #
 
 
 def delays(stops: Weights, call: Call) -> dict[str, Float[Tensor, "B L"]]:
-    """Keys read before the answer; off the end, all of them were.
+    """Real keys read before the answer; off the end, all of them were.
 
     `expected_delay` averages over heads, `delay_leading` favors heads that have read further by
     a softmax of their delays, `delay_variance` is the variance over heads, and `touched` is the
     count of the head that has read most, which is how long a decoder waits.
     """
     stops = at_least_single(stops)  # half precision has no count of some hundred keys
-    length = call.memory.source.length.to(stops.dtype)[:, None, None]
-    read = stops @ (call.key_position + 1).to(stops.dtype)
+    source = call.memory.source
+    length = source.length.to(stops.dtype)[:, None, None]
+    read = (stops @ source.rank.to(stops.dtype)[:, None, :, None]).squeeze(-1)
     read = read + (1 - stops.sum(-1)) * length
     if read.shape[1] == 1:
         only = read[:, 0]

@@ -58,6 +58,8 @@ class Beam(NamedTuple):
     """Log likelihood so far; minus infinity where there is no sentence."""
     words: Int[Tensor, "B W T"]
     """As they are shown: unknown words replaced, EOS behind the end."""
+    heard: Int[Tensor, "B W T"]
+    """As the decoder reads them: unknown words stay."""
     coverage: Float[Tensor, "B W S"] | None = None
     """Attention so far, where it counts."""
 
@@ -67,11 +69,16 @@ class Ended(NamedTuple):
 
     scores: Float[Tensor, "B W"]
     words: Int[Tensor, "B W T"]
+    heard: Int[Tensor, "B W T"]
 
-    def keep(self, scores: Float[Tensor, "B W"], words: Int[Tensor, "B W T"]) -> "Ended":
+    def keep(self, scores: Float[Tensor, "B W"], beam: Beam) -> "Ended":
         """The best of these and those."""
         best, place = torch.cat((self.scores, scores), 1).topk(scores.shape[1], 1)
-        return Ended(best, pick(torch.cat((self.words, words), 1), place))
+        return Ended(
+            best,
+            pick(torch.cat((self.words, beam.words), 1), place),
+            pick(torch.cat((self.heard, beam.heard), 1), place),
+        )
 
 
 @register(
@@ -101,7 +108,7 @@ class BeamSearch(Search):
         width, tokens = self.config.width, batch.sources[0].tokens
         rows = len(tokens)
         beam = self._begin(rows, max_length, tokens.device)
-        ended = Ended(torch.full_like(beam.likelihood, NEVER), beam.words)
+        ended = Ended(torch.full_like(beam.likelihood, NEVER), beam.words, beam.heard)
         word = torch.full((rows * width, 1), self.sizes.bos, device=tokens.device)
         walk = walk.repeat(width)
         first = width * torch.arange(rows, device=tokens.device)[:, None]
@@ -111,7 +118,7 @@ class BeamSearch(Search):
             beam, parent, said = self._extend(beam, found, batch, place)
             score = self._score(beam, found, place + 1)
             ends = (said == self.sizes.eos) & ~done[:, None]
-            ended = ended.keep(torch.where(ends, score, NEVER), beam.words)
+            ended = ended.keep(torch.where(ends, score, NEVER), beam)
             beam = beam._replace(likelihood=beam.likelihood.masked_fill(ends, NEVER))
             done = done | self._nothing_better(beam, ended, max_length)
             if bool(done.all()) or place + 1 == max_length:
@@ -120,9 +127,16 @@ class BeamSearch(Search):
             word = said.view(-1, 1)
         # a row in which nothing has ended returns its best partial sentence
         cut = torch.where(ended.scores[:, :1] == NEVER, score, NEVER)
-        ended = ended.keep(cut, beam.words)
-        best = cut_at_eos(ended.words[:, 0], self.sizes.eos)
-        return Generated(best, place + 1, scores=tuple(ended.scores[:, 0].tolist()))
+        ended = ended.keep(cut, beam)
+        best, heard = (
+            cut_at_eos(found[:, 0], self.sizes.eos) for found in (ended.words, ended.heard)
+        )
+        return Generated(
+            best,
+            place + 1,
+            scores=tuple(ended.scores[:, 0].tolist()),
+            heard=heard if self.config.replace_unk else None,
+        )
 
     def _begin(self, rows: int, max_length: int, device: torch.device) -> Beam:
         """One empty sentence per row; the first words make the others."""
@@ -130,7 +144,7 @@ class BeamSearch(Search):
         likelihood = torch.full((rows, width), NEVER, device=device)
         likelihood[:, 0] = 0
         words = torch.full((rows, width, max_length), self.sizes.eos, device=device)
-        return Beam(likelihood, words)
+        return Beam(likelihood, words, words)
 
     def _extend(
         self, beam: Beam, found: Said, batch: Batch, place: int
@@ -142,17 +156,18 @@ class BeamSearch(Search):
         total = beam.likelihood.to(log_probs.dtype)[:, :, None] + log_probs
         likelihood, index = total.flatten(1).topk(width, 1)
         parent, said = index // vocab, index % vocab
-        words, shown, coverage = pick(beam.words, parent), said, None
+        words, heard = pick(beam.words, parent), pick(beam.heard, parent)
+        shown, coverage = said, None
         if self.config.replace_unk:
             source = source_words(batch).repeat_interleave(width, 0)
             copied = looked_at(found.weights, source, self.sizes.unk).view(rows, width)
             shown = torch.where(said == self.sizes.unk, copied.gather(1, parent), said)
-        words[:, :, place] = shown
+        words[:, :, place], heard[:, :, place] = shown, said
         if self.config.coverage_penalty:
             coverage = found.weights.view(rows, width, -1)
             coverage = coverage if beam.coverage is None else beam.coverage + coverage
             coverage = pick(coverage, parent)
-        return Beam(likelihood, words, coverage), parent, said
+        return Beam(likelihood, words, heard, coverage), parent, said
 
     def _score(self, beam: Beam, found: Said, length: int) -> Float[Tensor, "B W"]:
         """Score of a sentence that ends here."""

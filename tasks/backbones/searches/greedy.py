@@ -57,6 +57,7 @@ class GreedySearch(Search):
         word = torch.full((len(tokens), 1), self.sizes.bos, device=tokens.device)
         done = torch.zeros(len(tokens), dtype=torch.bool, device=tokens.device)
         said: list[Tensor] = []
+        heard: list[Tensor] = []
         for _ in range(max_length):
             found = walk.step(word)
             walk, word = found.walk, found.log_probs.argmax(-1, keepdim=True)
@@ -65,7 +66,9 @@ class GreedySearch(Search):
                 copied = looked_at(found.weights, source_words(batch), unk)
                 shown = torch.where(word == unk, copied[:, None], word)
             said.append(torch.where(done[:, None], eos, shown))
+            heard.append(torch.where(done[:, None], eos, word))
             done = done | (word[:, 0] == eos)
             if bool(done.all()):
                 break
-        return Generated(cut_at_eos(torch.cat(said, 1), eos), len(said))
+        tokens_heard = cut_at_eos(torch.cat(heard, 1), eos) if self.replace_unk else None
+        return Generated(cut_at_eos(torch.cat(said, 1), eos), len(said), heard=tokens_heard)

@@ -144,3 +144,10 @@ def test_keys_without_values_are_kept_like_others_and_can_be_read_with_values(gr
     same(grown.with_values(whole.source.value), whole)
     index = torch.tensor([2, 1])
     same(grown.select(index).with_values(whole.source.value[index]), whole.select(index))
+
+
+def test_keys_that_are_not_real_are_not_counted():
+    keys = torch.zeros(2, 1, 4, 1)
+    mask = torch.tensor([[False, True, False, True], [True, True, False, False]])
+    assert Source(keys, keys, mask).rank.tolist() == [[0, 1, 1, 2], [1, 2, 2, 2]]
+    assert Source(keys, keys).rank.tolist() == [[1, 2, 3, 4]] * 2

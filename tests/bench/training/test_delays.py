@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from bench.api import registry
+from bench.api.backbone import Generated
 from bench.api.metric import AVERAGE_LAGGING, AVERAGE_PROPORTION, SELECTIONS
 from bench.api.noise import DRAWS
 from bench.api.selector import parse
 from bench.api.trace import Mode
 from bench.running.catalog import known_metrics
 from bench.training.assemble import assemble
-from bench.training.evaluate import evaluate
+from bench.training.evaluate import _heard, evaluate
 from bench.training.quality import train_cell
 
 NAMES = {AVERAGE_LAGGING.name, AVERAGE_PROPORTION.name}
@@ -141,3 +142,26 @@ def test_a_rationale_has_rows_of_its_selection_and_other_encoders_have_none(smok
     names = {metric.name for metric in SELECTIONS}
     assert names <= selecting
     assert not names & plain
+
+
+def test_a_decoder_hears_the_words_that_it_read_and_not_those_put_in_their_place(smoke):
+    task = network(smoke, "additive").task
+    batch, sizes = task.evaluation("validation")[0], task.sizes
+    generated = Generated(((7, 5), (4,)), heard=((sizes.unk, 5), (4,)))
+    told = _heard(batch, generated, sizes)
+    assert told.inputs.tolist() == [[sizes.bos, sizes.unk, 5], [sizes.bos, 4, sizes.eos]]
+    assert told.targets.tolist() == [[7, 5, sizes.eos], [4, sizes.eos, 0]]
+    assert told.mask.tolist() == [[True] * 3, [True, True, False]]
+    plain = _heard(batch, replace(generated, heard=None), sizes)
+    assert plain.inputs.tolist() == [[sizes.bos, 7, 5], [sizes.bos, 4, sizes.eos]]
+
+
+def test_no_more_is_read_than_there_is_where_an_encoder_hides_tokens(smoke):
+    backbone = "rnn_seq2seq[hidden=16,embedding=8,encoder=rationale]"
+    built = network(smoke, "raffel_monotonic[loss=rationale]", backbone=backbone)
+    batch = next(built.task.training(5, torch.Generator().manual_seed(0)))
+    with torch.no_grad():
+        trace = built.system.there.eval()(batch, Mode())
+    real = trace.memories[0].source.key_mask()
+    assert (real.sum(1) < batch.sources[0].mask.sum(1)).any()
+    assert (trace.read_share <= 1).all()

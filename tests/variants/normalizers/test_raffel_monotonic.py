@@ -328,6 +328,13 @@ def test_streaming_equals_hard_decoding_and_never_looks_beyond_the_pointer(draw,
     assert stopped.any()
     assert not stopped.all()
     assert (touched <= 9 + 7).all()
+    before = (
+        (hard.weights.flip(-1).cumsum(-1).flip(-1) > 0) & memory.source.key_mask()[:, None, None]
+    ).sum(-1)
+    counts = torch.where(stopped, before, memory.source.length[:, None, None]).amax(1)
+    again = variant.attend(drawn.query, memory, state, read="stream")
+    for one in (hard, again):
+        assert torch.equal(one.terms["touched"].long(), counts)
 
 
 def test_streaming_through_shared_key_heads_reads_the_right_head():

@@ -267,8 +267,10 @@ def test_unknown_words_become_the_source_words_that_were_looked_at(selector):
     found = search(selector, think, rows=2, longest=6, keys=4, lengths=[4, 2], tokens=tokens)
     # the second row looks at EOS and at padding, which are no words: the only word is taken
     assert found.tokens == ((17, 5, 23), (18, 5, 18))
+    assert found.heard == ((UNK, 5, UNK),) * 2
     plain = search(selector.replace("true", "false"), think, rows=2, longest=6, keys=4)
     assert plain.tokens == ((UNK, 5, UNK),) * 2
+    assert plain.heard is None
 
 
 def test_replaced_words_follow_their_sentence_when_beams_change_places():
@@ -293,6 +295,7 @@ def test_replaced_words_follow_their_sentence_when_beams_change_places():
         "beam[width=3,length_penalty=0.0,replace_unk=true]", think, tokens=[[11, 12, 13]]
     )
     assert found.tokens == ((11, 13),)
+    assert found.heard == ((UNK, UNK),)
 
 
 PLACES = [

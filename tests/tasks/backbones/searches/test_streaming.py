@@ -95,7 +95,7 @@ def compare(network, batch):
     assert said.steps == wanted.steps
     sizes = network.sizes._replace(max_length=LONGEST)
     with torch.no_grad():
-        trace = network(_heard(batch, wanted.tokens, sizes), Mode(read="hard"))
+        trace = network(_heard(batch, wanted, sizes), Mode(read="hard"))
     for row, shares in enumerate(said.read_shares):
         assert len(shares) == min(len(said.tokens[row]) + 1, LONGEST)
         assert trace.read_share[row, : len(shares)].tolist() == pytest.approx(shares)
