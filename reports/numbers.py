@@ -9,6 +9,9 @@ from reports.blocks import NO_VALUE
 UNBOUNDED = (-math.inf, math.inf)
 """Limits of a quantity that can have any value."""
 
+ROUNDING = 1e-12
+"""A number smaller than this is what rounding leaves of zero."""
+
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -59,10 +62,12 @@ def plain(value: float, digits: int | None = None) -> str:
     ('0.123', '1,234', '12.0', '0.00', '1.00')
     >>> plain(0.9996), plain(0.99999), plain(0.9994)
     ('0.9996', '0.99999', '0.999')
+    >>> plain(0.0), plain(-3e-17)
+    ('0.00', '0.00')
     """
     if not math.isfinite(value):
         return NO_VALUE
-    value = float(f"{value:.12g}")
+    value = 0.0 if abs(value) < ROUNDING else float(f"{value:.12g}")
     if digits is None:
         digits = _three_digits(value)
         while digits < 6 and abs(value) < 1 <= float(f"{abs(value):.{digits}f}"):

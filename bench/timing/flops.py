@@ -115,8 +115,8 @@ class Pointwise(TorchDispatchMode):
         elif name == "logsumexp":
             self.elementwise += args[0].numel()
             self.transcendental += args[0].numel()
-        elif name in BESIDES:
-            self.elementwise += BESIDES[name](args, kwargs or {}, results)
+        elif (rule := BESIDES.get(name) or BESIDES.get(name.rstrip("_"))) is not None:
+            self.elementwise += rule(args, kwargs or {}, results)
         elif torch.Tag.pointwise in func.tags and name not in MOVES:
             self.elementwise += _numel(results)
         return results
@@ -170,6 +170,7 @@ def count_operations(work: Work) -> Counts:
         torch.ops.aten.linalg_solve_triangular: _triangular_flops,
         torch.ops.aten._linalg_solve_ex: _system_flops,
         torch.ops.aten.bmm: _batched_flops,
+        torch.ops.aten.addbmm: _added_batch_flops,
         torch.ops.aten.mv: _vector_flops,
         torch.ops.aten.addmv: _added_vector_flops,
         torch.ops.aten.dot: _vector_flops,
@@ -263,14 +264,28 @@ def _triangular_flops(system: torch.Size, sides: torch.Size, *_: object, **optio
 
 
 def _system_flops(system: torch.Size, sides: torch.Size, *_: object, **options: object) -> int:
-    """Factors of the matrix, and two triangular systems for each right-hand side."""
-    unknowns, batch = system[-1], math.prod(system[:-2])
-    columns = 1 if len(sides) < len(system) else sides[-1 if options.get("left", True) else -2]
-    return batch * (2 * unknowns**3 // 3 + 2 * unknowns**2 * columns)
+    """Factors of each matrix, and two triangular systems for each right-hand side.
+
+    As torch reads them, sides are vectors if they have the shape of the unknowns of every matrix.
+    """
+    unknowns, batch = system[-1], system[:-2]
+    if len(sides) == 1 or sides == system[:-1]:
+        columns, solved = 1, torch.broadcast_shapes(batch, sides[:-1])
+    else:
+        columns = sides[-1 if options.get("left", True) else -2]
+        solved = torch.broadcast_shapes(batch, sides[:-2])
+    factors = math.prod(batch) * 2 * unknowns**3 // 3
+    return factors + math.prod(solved) * 2 * unknowns**2 * columns
 
 
 def _batched_flops(first: torch.Size, second: torch.Size, *_: object, **__: object) -> int:
     return 2 * math.prod(first) * second[-1]
+
+
+def _added_batch_flops(
+    added: torch.Size, first: torch.Size, second: torch.Size, *_: object, **__: object
+) -> int:
+    return _batched_flops(first, second)
 
 
 def _vector_flops(matrix: torch.Size, *_: object, **__: object) -> int:

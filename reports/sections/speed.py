@@ -214,7 +214,7 @@ def _exponent(line: dict[Any, Any]) -> TableCell:
 def _pieces(line: dict[Any, Any]) -> TableCell:
     """Growth from each length to the next one."""
     pieces = line["pieces"]
-    text = ", ".join(f"{one:.2f}" for one in pieces) or NO_VALUE
+    text = ", ".join(plain(one, 2) for one in pieces) or NO_VALUE
     return TableCell(text=text, sort=pieces[-1] if pieces else "")
 
 

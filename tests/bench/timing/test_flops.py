@@ -105,6 +105,30 @@ def test_a_system_counts_its_factors_and_two_triangles_for_each_side():
     assert count_operations(lambda: torch.linalg.solve(system, sides[..., 0])).matmul_flops == one
 
 
+@pytest.mark.parametrize(
+    ("matrices", "sides", "factored", "solved", "columns"),
+    [
+        ((2, 6, 6), (6,), 2, 2, 1),
+        ((2, 6, 6), (6, 3), 2, 2, 3),
+        ((6, 6), (4, 6, 3), 1, 4, 3),
+        ((2, 1, 6, 6), (4, 6, 3), 2, 8, 3),
+        ((6, 6, 6), (6, 6), 6, 6, 1),
+    ],
+)
+def test_a_system_counts_every_side_that_it_is_broadcast_over(
+    matrices, sides, factored, solved, columns
+):
+    system, given = torch.rand(matrices) + 6 * torch.eye(6), torch.rand(sides)
+    wanted = factored * 2 * 6**3 // 3 + solved * 2 * 6 * 6 * columns
+    assert count_operations(lambda: torch.linalg.solve(system, given)).matmul_flops == wanted
+
+
+def test_a_sum_of_products_counts_every_product():
+    first, second = torch.rand(2, 3, 5), torch.rand(2, 5, 7)
+    found = count_operations(lambda: torch.addbmm(torch.rand(3, 7), first, second))
+    assert found.matmul_flops == 2 * 2 * 3 * 5 * 7
+
+
 def test_a_matrix_times_a_vector_counts_as_the_product_that_it_is():
     assert count_operations(lambda: torch.mv(X, X[0])).matmul_flops == 2 * 40
     assert count_operations(lambda: torch.addmv(X[:, 0], X, X[0])).matmul_flops == 2 * 40
@@ -170,6 +194,7 @@ X = torch.rand(4, 10)
         (lambda: X.var(-1), 40),
         (lambda: X.max(-1), 40),
         (lambda: X.cumsum(-1), 40),
+        (lambda: X.clone().cumsum_(-1), 40),
         (lambda: X.gather(1, torch.zeros(4, 3, dtype=torch.long)), 12),
         (lambda: X.index_select(0, torch.zeros(3, dtype=torch.long)), 30),
         (lambda: X[torch.zeros(3, dtype=torch.long)], 30),
