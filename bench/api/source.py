@@ -90,6 +90,14 @@ class Source:
         return self.mask.sum(-1)
 
     @property
+    def end(self) -> Int[Tensor, " B"]:
+        """Place after the last real key of each row; its length, unless keys before are hidden."""
+        if self.mask is None or not self.num_keys:
+            return self.length
+        places = torch.arange(1, self.num_keys + 1, device=self.key.device)
+        return (self.mask * places).amax(-1)
+
+    @property
     def rank(self) -> Int[Tensor, "B S"]:
         """Number of real keys up to each key, itself included."""
         return self.key_mask().cumsum(-1)

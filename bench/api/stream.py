@@ -63,8 +63,8 @@ def stream_hard(
     heads = pointer.shape[1]
     num_keys = source.value.shape[2]
     real = source.key_mask()[:, None].expand(-1, heads, -1)
-    length = (real * torch.arange(1, num_keys + 1, device=real.device)).amax(-1)
-    searching = pointer < length
+    end = source.end[:, None].expand(-1, heads)
+    searching = pointer < end
     stopped = torch.zeros_like(searching)
     touched = torch.zeros_like(pointer)
     while bool(searching.any()):
@@ -78,10 +78,10 @@ def stream_hard(
         searching = searching & ~stopped
         pointer = torch.where(searching, pointer + 1, pointer)
         # a walk that has left the source stays past its end, whatever the next query is
-        pointer = torch.where(searching & (pointer >= length), num_keys, pointer)
-        searching = searching & (pointer < length)
-    reads = stopped | (length > 0) if chain.normalizer.stays_at_end else stopped
-    at = torch.where(stopped, pointer, length - 1).clamp(min=0)
+        pointer = torch.where(searching & (pointer >= end), num_keys, pointer)
+        searching = searching & (pointer < end)
+    reads = stopped | (end > 0) if chain.normalizer.stays_at_end else stopped
+    at = torch.where(stopped, pointer, end - 1).clamp(min=0)
     output = _read(chain, query, memory, at, real)
     return torch.where(reads[:, :, None, None], output, 0.0), pointer, touched
 

@@ -104,7 +104,7 @@ class BigBirdMask(Mask):
         if call.causal:  # places count padding in front, too, and the number of keys does not
             exists = before
         else:
-            last = (call.memory.source.length - 1).view(-1, 1, 1) // config.block
+            last = (call.memory.source.end - 1).view(-1, 1, 1) // config.block
             exists = block <= last
             surely = surely | (block > last - config.ends) | (own[:, None] > last - config.ends)
         if not config.random:

@@ -78,7 +78,7 @@ class LocalMonotonicMask(Mask):
         center = (self.ratio * call.position.double() + 0.5).floor().long()[None, None]
         if call.causal:  # the last key is at the query's own position
             return torch.minimum(center, call.position)
-        return torch.minimum(center, call.memory.source.length.view(-1, 1, 1) - 1)
+        return torch.minimum(center, call.memory.source.end.view(-1, 1, 1) - 1)
 
     def window(self, call: Call) -> tuple[Allowed, None]:
         """A band of the matrix."""

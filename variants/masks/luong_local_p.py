@@ -80,7 +80,7 @@ class LocalPredictedMask(Mask):
         """Predicted positions, in keys; half precision cannot count them."""
         hidden = torch.tanh(per_head_linear(call.query, self.query_map))
         share = torch.sigmoid(at_least_single(per_head_linear(hidden, self.v)))
-        return share * call.memory.source.length.view(-1, 1, 1, 1)
+        return share * call.memory.source.end.view(-1, 1, 1, 1)
 
     def window(self, call: Call) -> tuple[Allowed, Float[Tensor, "B Hq L S"]]:
         """Keys within the window, and the Gaussian's logarithm."""

@@ -136,7 +136,7 @@ class NtmAddressing(Normalizer):
 
     def _origins(self, call: Call) -> Int[Tensor, "B taps S"]:
         """Origin of the mass of each position, by shift; positions past the end stay there."""
-        length = call.memory.source.length.clamp(min=1).view(-1, 1, 1)
+        length = call.memory.source.end.clamp(min=1).view(-1, 1, 1)
         place = call.key_position
         shift = torch.arange(-self.most_shift, self.most_shift + 1, device=place.device)
         return (place - shift[:, None]) % length

@@ -70,7 +70,7 @@ class CohnPosition(Position):
         """Compute the two features that do not depend on the query."""
         places = torch.arange(source.num_keys, device=source.key.device)
         key = torch.log1p((places + self.first).double())
-        length = torch.log1p(source.length.double())[:, None]
+        length = torch.log1p(source.end.double())[:, None]
         found = torch.stack(torch.broadcast_tensors(key, length), -1)
         return {"source": found.to(source.key.dtype)[:, None]}
 

@@ -151,3 +151,12 @@ def test_keys_that_are_not_real_are_not_counted():
     mask = torch.tensor([[False, True, False, True], [True, True, False, False]])
     assert Source(keys, keys, mask).rank.tolist() == [[0, 1, 1, 2], [1, 2, 2, 2]]
     assert Source(keys, keys).rank.tolist() == [[1, 2, 3, 4]] * 2
+
+
+def test_the_end_is_behind_the_last_real_key_wherever_others_are_hidden():
+    keys = torch.zeros(3, 1, 4, 1)
+    mask = torch.tensor([[False, True, False, True], [True, True, False, False], [False] * 4])
+    assert Source(keys, keys, mask).end.tolist() == [4, 2, 0]
+    assert Source(keys, keys).end.tolist() == [4] * 3
+    none = keys[:, :, :0]
+    assert Source(none, none, mask[:, :0]).end.tolist() == [0] * 3

@@ -72,6 +72,8 @@ def test_the_center_is_a_share_of_the_true_length(component, ask):
     padded = Source(source.key, source.value, torch.arange(12)[None] < 8)
     assert mask.center(ask(unit_query(), source)).item() == pytest.approx(3)
     assert mask.center(ask(unit_query(), padded)).item() == pytest.approx(2)
+    hidden = Source(source.key, source.value, torch.arange(12)[None] % 8 == 7)
+    assert mask.center(ask(unit_query(), hidden)).item() == pytest.approx(2)
 
 
 def test_a_step_up_the_gradient_of_a_key_moves_the_center_towards_it(component, ask):
