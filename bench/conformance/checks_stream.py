@@ -68,6 +68,9 @@ def _equals_hard(subject: Placed, question: Question, wanted: Tensor) -> None:
         expect_near(output[:, :, 0], wanted[:, :, t], _tolerance(subject), sentence)
         expect((after >= pointer).all(), f"the pointer moves back at query {t}")
         expect((after <= KEYS).all(), f"the pointer runs past the end at query {t}")
+        inside = after < question.source.end[:, None]
+        lost = f"a search that ran off the end has a pointer other than S at query {t}"
+        expect((inside | (after == KEYS)).all(), lost)
         read = after - pointer + 1
         expect((touched <= read).all(), f"more keys are touched than passed at query {t}")
         poisoned = _poisoned(memory, after)
